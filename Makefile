@@ -1,0 +1,67 @@
+# make run    the server on http://127.0.0.1:8000 (HOST, PORT and DATA_DIR change that)
+# make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
+# make test   all tests;  make check  format, lint, types, import rules
+# make torture, make bench   proof and speed; see docs/
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+.ONESHELL:
+.SHELLFLAGS := -eu -o pipefail -c
+
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := -m pip --disable-pip-version-check --quiet
+DATA_DIR ?= data
+export DATA_DIR
+
+.PHONY: help run token test check format torture bench clean
+
+help:
+	@sed -n 's/^# //p' Makefile
+
+run: .venv/embedded
+	@exec $(BIN)/python -m infra.embedded
+
+token: .venv/embedded
+	@$(BIN)/python -m infra.embedded.tokens --user "$(or $(if $(filter command,$(firstword $(origin USER))),$(USER)),operator)" --org "$(or $(ORG),local)" --groups "$(if $(filter command,$(firstword $(origin GROUPS))),$(GROUPS),readers,publishers)"
+
+test: .venv/dev .venv-ministack/ready
+	$(BIN)/python -m pytest $(TESTS)
+
+check: .venv/dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_layers.py
+
+format: .venv/dev
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+torture: .venv/dev .venv-ministack/ready
+	$(BIN)/python -m tests.torture $(ARGS)
+
+bench: .venv/dev .venv-umadb/ready
+	$(BIN)/python -m benchmarks $(ARGS)
+
+clean:
+	rm -rf .venv .venv-* build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+
+.venv/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'
+	@$(PYTHON) -m venv .venv
+
+.venv/embedded: requirements-embedded.txt requirements.txt | .venv/bin/python
+	@echo "Installing what the server needs into .venv ..."
+	@$(BIN)/python $(PIP) install -r requirements-embedded.txt
+	@touch $@
+
+.venv/dev: requirements-dev.txt requirements-embedded.txt requirements.txt | .venv/bin/python
+	@echo "Installing what development needs into .venv ..."
+	@$(BIN)/python $(PIP) install -r requirements-dev.txt
+	@touch $@ .venv/embedded
+
+.venv-%/ready: requirements-%.txt
+	@echo "Installing $* into .venv-$* ..."
+	@$(PYTHON) -m venv .venv-$*
+	@.venv-$*/bin/python $(PIP) install -r requirements-$*.txt
+	@touch $@

@@ -1,0 +1,1 @@
+"""HTTP in and out: requests parsed, answers written, problems told, callers known."""

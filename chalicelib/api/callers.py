@@ -1,0 +1,80 @@
+"""Callers: who asks, for which organization, and whether they may."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Self
+
+from chalice.app import Request
+
+from chalicelib.api.tokens import Claims
+from chalicelib.domain.access import Groups
+from chalicelib.domain.errors import Forbidden
+
+
+def context(claims: Claims) -> dict[str, str]:
+    """The claims in the form that API Gateway hands from the authorizer to the function: text only."""
+    return {
+        "user": claims.user,
+        "organizations": json.dumps(claims.organizations),
+        "groups": json.dumps(claims.groups),
+        "expires": str(claims.expires_s),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """Whoever made a request, as their token says."""
+
+    user: str
+    organizations: tuple[str, ...]
+    groups: frozenset[str]
+    chosen: str | None = None
+    """The organization named in the header `X-Organization`."""
+
+    @classmethod
+    def of(cls, request: Request) -> Self:
+        """The caller whom the authorizer let in."""
+        given: Mapping[str, str] = request.context.get("authorizer") or {}
+        if "user" not in given:
+            raise Forbidden("this route needs a token")
+        return cls(
+            user=given["user"],
+            organizations=_names(given["organizations"]),
+            groups=frozenset(_names(given["groups"])),
+            chosen=request.headers.get("x-organization"),
+        )
+
+    def publisher(self, names: Groups) -> Self:
+        """The caller, if they may publish."""
+        return self._member(names.publishers | names.admins)
+
+    def reader(self, names: Groups) -> Self:
+        """The caller, if they may read."""
+        return self._member(names.readers | names.admins)
+
+    def admin(self, names: Groups) -> Self:
+        """The caller, if they may administer."""
+        return self._member(names.admins)
+
+    def organization(self, in_path: str | None = None) -> str:
+        """The organization meant: the one in the path, else the header's, else the token's first."""
+        named = in_path or self.chosen
+        if named is None:
+            if not self.organizations:
+                raise Forbidden(f"'{self.user}' is not associated with any organization")
+            return self.organizations[0]
+        if named not in self.organizations:
+            raise Forbidden(f"'{self.user}' is not associated with organization '{named}'")
+        return named
+
+    def _member(self, allowed: frozenset[str]) -> Self:
+        if self.groups.isdisjoint(allowed):
+            raise Forbidden(f"User or client '{self.user}' does not have access to that action on this server.")
+        return self
+
+
+@lru_cache(maxsize=1024)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))

@@ -1,0 +1,73 @@
+"""Problems: every refusal as `application/problem+json` with the status that fits."""
+
+import functools
+import logging
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from typing import ParamSpec
+
+from chalice.app import Response
+from pydantic_core import to_json
+
+from chalicelib.domain import errors
+
+P = ParamSpec("P")
+
+STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
+    errors.BadInput: HTTPStatus.BAD_REQUEST,
+    errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.NoSuchOrganization: HTTPStatus.NOT_FOUND,
+    errors.Forbidden: HTTPStatus.FORBIDDEN,
+    errors.ConditionFailed: HTTPStatus.CONFLICT,
+    errors.KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.SessionTaken: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.KeyTaken: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,
+}
+
+_log = logging.getLogger("annals")
+
+
+def answered(view: Callable[P, Response]) -> Callable[P, Response]:
+    """`view`, with what it raises turned into an answer."""
+
+    @functools.wraps(view)
+    def answering(*args: P.args, **kwargs: P.kwargs) -> Response:
+        try:
+            return view(*args, **kwargs)
+        except errors.AnnalsError as error:
+            if not isinstance(error, errors.Refused):
+                _log.warning("%s: %s", type(error).__name__, error)
+            return of(error)
+        except Exception:
+            _log.exception("unexpected failure in %s", view.__name__)
+            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
+
+    return answering
+
+
+def of(error: errors.AnnalsError) -> Response:
+    """The answer that tells `error`."""
+    status = STATUS[type(error)]
+    members: dict[str, object] = {}
+    if isinstance(error, errors.ConditionFailed):
+        members["eventId"] = error.event_id
+    return problem(status, str(error), members, {"Retry-After": "1"} if status == 503 else {})
+
+
+def problem(
+    status: HTTPStatus,
+    detail: str,
+    members: Mapping[str, object] | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Response:
+    """An answer of RFC 9457."""
+    content = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+    return Response(
+        to_json({**content, **(members or {})}).decode(),
+        {"Content-Type": "application/problem+json", "Cache-Control": "no-store", **(headers or {})},
+        status.value,
+    )

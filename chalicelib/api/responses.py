@@ -1,0 +1,75 @@
+"""Answers: JSON put together from text that was encoded when it was written."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from chalice.app import Response
+from pydantic_core import from_json, to_json
+
+from chalicelib.domain.commits import Appended
+from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty
+from chalicelib.domain.heads import Head
+from chalicelib.domain.organizations import Organization
+from chalicelib.domain.pages import Page
+
+JSON: dict[str, str | list[str]] = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+
+
+def published(outcome: Appended | Head) -> Response:
+    """201 with the numbered events; 200 if nothing was written now: no events, or an earlier request's."""
+    match outcome:
+        case Appended(replayed=True):
+            return Response(_published(outcome), {**JSON, "Idempotent-Replayed": "true"}, 200)
+        case Appended():
+            return Response(_published(outcome), JSON, 201)
+        case Head():
+            return Response(_published(outcome), JSON, 200)
+
+
+def published_value(outcome: Appended | Head) -> dict[str, Any]:
+    """What `published` tells, for callers of the plain function."""
+    value: dict[str, Any] = from_json(_published(outcome))
+    return value
+
+
+def event_seq(seq: EventSeq) -> Response:
+    """A feed's answer as JobScheduler's EventSeq."""
+    match seq:
+        case NonEmpty(event_id, wires):
+            text = f'{{"TYPE":"NonEmpty","eventId":{event_id},"eventSnapshots":[{",".join(wires)}]}}'
+        case Empty(last_event_id):
+            text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}}}'
+    return Response(text, JSON, 200)
+
+
+def queried(page: Page) -> Response:
+    """The answer to one of Hat's queries."""
+    more = "false" if page.complete else "true"
+    text = f'{{"events":[{",".join(page.wires)}],"moreFollows":{more},"eventId":{page.event_id}}}'
+    return Response(text, JSON, 200)
+
+
+def organization(organization: Organization, created: bool) -> Response:
+    """An organization; 201 if it is new."""
+    return _json({"organization": organization.name, "server": organization.server}, 201 if created else 200)
+
+
+def health(heads: Iterable[Head], version: str) -> Response:
+    """Alive, and where the logs stand."""
+    return _json({"status": "ok", "version": version, "heads": [_head(head) for head in heads]}, 200)
+
+
+def _published(outcome: Appended | Head) -> str:
+    match outcome:
+        case Appended(commit):
+            return f'{{"events":[{",".join(commit.wires)}],"eventId":{commit.last}}}'
+        case Head(last=last):
+            return f'{{"events":[],"eventId":{last}}}'
+
+
+def _head(head: Head) -> dict[str, object]:
+    return {"id": head.id._asdict(), "eventId": head.last}
+
+
+def _json(value: object, status: int) -> Response:
+    return Response(to_json(value).decode(), JSON, status)

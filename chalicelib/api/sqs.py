@@ -1,0 +1,43 @@
+"""The ingest queue's side of Lambda: records in, partial failures out."""
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from chalicelib.api import requests
+from chalicelib.domain.appends import encoded
+from chalicelib.domain.errors import Refused
+from chalicelib.domain.messages import Failure, Message
+
+_log = logging.getLogger("annals")
+
+
+def messages(event: Mapping[str, Any]) -> list[Message]:
+    """The messages of a Lambda event of an SQS FIFO queue."""
+    return [_message(record) for record in event["Records"]]
+
+
+def partial_failures(failures: Sequence[Failure]) -> dict[str, list[dict[str, str]]]:
+    """What Lambda wants to know: which messages to bring again."""
+    for failure in failures:
+        _log.warning("message %s not ingested: %s", failure.message_id, failure.reason)
+    return {"batchItemFailures": [{"itemIdentifier": failure.message_id} for failure in failures]}
+
+
+def _message(record: Mapping[str, Any]) -> Message:
+    attributes = record["attributes"]
+    again = int(attributes["ApproximateReceiveCount"]) > 1
+    return Message(
+        message_id=record["messageId"],
+        organization=attributes["MessageGroupId"],
+        sequence=int(attributes["SequenceNumber"]),
+        first_received_ms=int(attributes["ApproximateFirstReceiveTimestamp"]) if again else 0,
+        texts=_texts(record["body"]),
+    )
+
+
+def _texts(body: str) -> tuple[str, ...] | Refused:
+    try:
+        return encoded(requests.json(requests.QueuedRequest, body).events)
+    except Refused as refusal:
+        return refusal

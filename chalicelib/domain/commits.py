@@ -1,0 +1,103 @@
+"""Commits: the unit of writing. One append request is one commit, one session, one item."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from chalicelib.domain import timestamps
+from chalicelib.domain.appends import Append
+from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.events import Event
+from chalicelib.domain.heads import Head
+from chalicelib.domain.ids import Id, next_event_id
+
+_BETWEEN = ",\n"
+"""JSON text never holds a raw newline, so a commit's body splits into its events without being parsed."""
+
+
+@dataclass(frozen=True)
+class Commit:
+    """The events of one request, numbered."""
+
+    server: int
+    session: int
+    at: int
+    """EventId of the first event; the i-th, from 0, has `at + i`."""
+    n: int
+    prev: int
+    """EventId of the last event of the session before; 0 for session 1."""
+    request_id: str
+    body: str
+    """A JSON array: the events as `encode` wrote them, one a line."""
+
+    @property
+    def last(self) -> int:
+        """EventId of the last event."""
+        return self.at + self.n - 1
+
+    @property
+    def head(self) -> Head:
+        """The log's head once this commit is stored."""
+        return Head(self.server, self.session, self.n, self.last)
+
+    @cached_property
+    def texts(self) -> list[str]:
+        """The JSON of each event."""
+        return self.body[1:-1].split(_BETWEEN)
+
+    @property
+    def events(self) -> Iterator[Event]:
+        """The events in order."""
+        return (
+            Event(Id(self.server, self.session, i), self.at + i - 1, self.at, text)
+            for i, text in enumerate(self.texts, start=1)
+        )
+
+    @property
+    def wires(self) -> list[str]:
+        """The JSON of each event for readers: as `Event.wire`, but the common parts written once."""
+        opening = f'{{"id":{{"server":{self.server},"session":{self.session},"instance":'
+        closing = f',"timestamp":"{timestamps.iso(self.at)}",'
+        first = self.at - 1
+        return [
+            f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:]}' for i, text in enumerate(self.texts, start=1)
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The request is in the log, as this commit; `replayed` if an earlier request wrote it."""
+
+    commit: Commit
+    replayed: bool = False
+
+
+def body_of(texts: Iterable[str]) -> str:
+    """The body of a commit of these encoded events."""
+    return f"[{_BETWEEN.join(texts)}]"
+
+
+def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
+    """The commit that follows `head` with the events of `append`."""
+    return Commit(
+        server=head.server,
+        session=head.session + 1,
+        at=next_event_id(now_ms, head.last),
+        n=len(append.texts),
+        prev=head.last,
+        request_id=append.request_id,
+        body=body_of(append.texts),
+    )
+
+
+def chained(head: Head, commits: Iterable[Commit]) -> Iterator[Commit]:
+    """The commits that follow `head`, each checked to be the very next: nothing skipped, nothing twice."""
+    session, last = head.session, head.last
+    for commit in commits:
+        if commit.session != session + 1 or commit.prev != last or commit.at <= last:
+            raise LogBroken(
+                f"session {commit.session} of server {commit.server} (prev {commit.prev}, at {commit.at}) "
+                f"does not follow session {session} that ends at {last}"
+            )
+        session, last = commit.session, commit.last
+        yield commit

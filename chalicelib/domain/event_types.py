@@ -1,0 +1,57 @@
+"""Event types: lists of subtypes, and the patterns that select them."""
+
+from typing import Annotated
+
+from pydantic import AfterValidator, BeforeValidator, StringConstraints
+
+EventType = tuple[str, ...]
+"""Subtypes from the general to the special; in queries `?` and a final `*` stand for others."""
+
+LONGEST_BYTES = 900
+"""A type and a key must each fit in a DynamoDB sort key with room for a prefix."""
+
+_RESERVED = frozenset("?*/")
+
+
+def matches(event_type: EventType, query: EventType) -> bool:
+    """Tell whether `query` selects `event_type`.
+
+    "?" stands for exactly one subtype, a final "*" for any number, even none.
+    """
+    if query and query[-1] == "*":
+        query = query[:-1]
+        event_type = event_type[: len(query)]
+    return len(event_type) == len(query) and all(
+        wanted in ("?", found) for wanted, found in zip(query, event_type, strict=True)
+    )
+
+
+def joined(event_type: EventType) -> str:
+    """The type as one string, subtypes separated by `/`."""
+    return "/".join(event_type)
+
+
+def pattern_checked(query: EventType) -> EventType:
+    """`query` itself, if it can select anything: `*` stands last, wildcards stand alone."""
+    for subtype in query:
+        if subtype not in ("?", "*") and not _RESERVED.isdisjoint(subtype):
+            raise ValueError(f"in a pattern '?' and '*' stand for whole subtypes, unlike in '{subtype}'")
+    if "*" in query[:-1]:
+        raise ValueError(f"in a pattern '*' stands last, unlike in '{joined(query)}'")
+    return query
+
+
+def _split(value: object) -> object:
+    """A pattern may be written `a/?/*`; the empty string is the empty type."""
+    if isinstance(value, str):
+        return tuple(value.split("/")) if value else ()
+    return value
+
+
+Subtype = Annotated[str, StringConstraints(pattern=r"^[^?*/]+$")]
+"""Any text without the characters that mean something in patterns. Checked in compiled code: this is the hot path."""
+
+CheckedEventType = tuple[Subtype, ...]
+"""A type that an event may have."""
+
+Pattern = Annotated[EventType, BeforeValidator(_split), AfterValidator(pattern_checked)]

@@ -1,0 +1,1 @@
+"""Use cases, one a file, with the ports they need in `ports`."""

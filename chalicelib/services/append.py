@@ -1,0 +1,208 @@
+"""Append: number events by conditional write, exactly once, whole or not at all."""
+
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, count
+
+from chalicelib.domain.appends import RECEIPT_S, Append, AppendCondition, Receipt
+from chalicelib.domain.commits import Appended, Commit, chained, next_commit
+from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, Conflict, KeyReused, Refused, Unavailable
+from chalicelib.domain.heads import Head
+from chalicelib.domain.ids import EVENT_ID_END
+from chalicelib.services.ports import Clock, Log
+from chalicelib.services.read import session_at
+
+FIRST_PAUSE_S = 0.005
+LONGEST_PAUSE_S = 0.25
+DEADLINE_S = 10.0
+
+
+Outcome = Appended | Refused
+
+
+@dataclass
+class _Plan:
+    """What to write for a group of requests, and what to answer each once it is written."""
+
+    commits: list[Commit] = field(default_factory=list)
+    receipts: list[Receipt] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    heads: dict[int, Head] = field(default_factory=dict)
+
+    def of_server(self, server: int) -> Iterator[Commit]:
+        return (commit for commit in self.commits if commit.server == server)
+
+    def receipt(self, server: int, key: str) -> Receipt | None:
+        return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
+
+
+class Appender:
+    """Writes to the log and remembers, as a guess, where each log ends.
+
+    A wrong guess costs a retry, never an event: the store refuses a session that is taken.
+    """
+
+    def __init__(
+        self,
+        log: Log,
+        clock: Clock,
+        pause: Callable[[float], None] = time.sleep,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._log = log
+        self._clock = clock
+        self._pause = pause
+        self._monotonic = monotonic
+        self._heads: dict[int, Head] = {}
+
+    def append(self, append: Append) -> Appended:
+        """Write one request, or raise why it is refused."""
+        return granted(self.append_group([self.checked(append)])[0])
+
+    def checked(self, append: Append) -> Append:
+        """`append` with its condition checked against all there is, however long that takes.
+
+        Writing then has only the few commits to look at that came since.
+        """
+        condition = append.condition
+        if condition is None or self._was_granted(append):
+            return append
+        head = self.head(append.server)
+        if condition.after > head.last:
+            head = self._heads[append.server] = self._log.head(append.server)
+            if condition.after > head.last:
+                raise BadInput(f"after={condition.after} lies in the future: the last event is {head.last}")
+        start = session_at(self._log, head, condition.after)
+        end = _refuse_match(condition, chained(start, self._log.read(append.server, start.session)))
+        return replace(append, checked=end or start)
+
+    def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
+        """Write several requests at once, each its own session; the outcome of each, in order.
+
+        Raises `Busy` if others kept winning until the deadline (nothing written), and `Unavailable` if the
+        store did not answer (it may have written all of it).
+        """
+        deadline = self._monotonic() + DEADLINE_S
+        for attempt in count():
+            plan = self._plan(appends)
+            try:
+                self._perform(plan, deadline)
+            except Conflict as conflict:
+                self._heads.clear()
+                if self._monotonic() > deadline:
+                    raise Busy("too many writers contend for the log; nothing was written") from conflict
+                self._pause(_jittered(attempt))
+            else:
+                self._heads.update(plan.heads)
+                return plan.outcomes
+        raise AssertionError("count() does not end")
+
+    def head(self, server: int) -> Head:
+        """Where the log ends, as far as this writer knows."""
+        head = self._heads.get(server)
+        if head is None:
+            head = self._heads[server] = self._log.head(server)
+        return head
+
+    def _perform(self, plan: _Plan, deadline: float) -> None:
+        """Write the plan. While the outcome is unknown, only the very same write may be repeated."""
+        if not plan.commits:
+            return
+        now_s = self._clock() // 1000
+        for attempt in count():
+            try:
+                self._log.append(plan.commits, plan.receipts, now_s)
+                break
+            except Unavailable:
+                self._heads.clear()
+                if self._monotonic() > deadline:
+                    raise
+                self._pause(_jittered(attempt))
+
+    def _plan(self, appends: Sequence[Append]) -> _Plan:
+        plan = _Plan()
+        now_ms = self._clock()
+        for append in appends:
+            try:
+                outcome = self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
+            except Refused as refusal:
+                outcome = refusal
+            plan.outcomes.append(outcome)
+        return plan
+
+    def _replayed(self, append: Append, plan: _Plan, now_ms: int) -> Outcome | None:
+        """The first answer to this idempotency key, if it was used before."""
+        key = append.idempotency_key
+        if key is None:
+            return None
+        receipt = plan.receipt(append.server, key) or self._log.receipt(append.server, key, now_ms // 1000)
+        if receipt is None:
+            return None
+        if receipt.digest != append.digest:
+            raise KeyReused(key)
+        return Appended(self._commit(append.server, receipt.session, plan), replayed=True)
+
+    def _was_granted(self, append: Append) -> bool:
+        key = append.idempotency_key
+        return key is not None and self._log.receipt(append.server, key, self._clock() // 1000) is not None
+
+    def _commit(self, server: int, session: int, plan: _Plan) -> Commit:
+        planned = (commit for commit in plan.of_server(server) if commit.session == session)
+        commit = next(planned, None) or self._log.commit(server, session)
+        if commit is None:
+            raise BadInput("the first request with this Idempotency-Key was granted, but is no longer kept")
+        return commit
+
+    def _planned(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+        self._check_condition(append, plan)
+        head = plan.heads.get(append.server) or self.head(append.server)
+        commit = next_commit(head, append, now_ms)
+        if commit.last >= EVENT_ID_END:
+            raise Busy("the clock is beyond the year 2255")
+        plan.commits.append(commit)
+        plan.heads[append.server] = commit.head
+        if append.idempotency_key is not None:
+            plan.receipts.append(
+                Receipt(
+                    append.server,
+                    append.idempotency_key,
+                    append.digest,
+                    commit.session,
+                    append.request_id,
+                    now_ms // 1000 + RECEIPT_S,
+                )
+            )
+        return Appended(commit)
+
+    def _check_condition(self, append: Append, plan: _Plan) -> None:
+        """Look at what came since `checked`; the conditional write covers what comes now."""
+        if append.condition is None:
+            return
+        head, checked = self.head(append.server), append.checked or Head(append.server)
+        stored = self._log.read(append.server, checked.session) if checked.session < head.session else iter(())
+        _refuse_match(append.condition, chain(chained(checked, stored), plan.of_server(append.server)))
+
+
+def granted(outcome: Outcome) -> Appended:
+    """The outcome itself, or raise it if it is a refusal."""
+    if isinstance(outcome, Refused):
+        raise outcome
+    return outcome
+
+
+def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head | None:
+    """The head after the last of `commits`, unless one of them breaks the condition."""
+    head = None
+    for commit in commits:
+        match = condition.first_match(commit.events)
+        if match is not None:
+            raise ConditionFailed(match.event_id)
+        head = commit.head
+    return head
+
+
+def _jittered(attempt: int) -> float:
+    """Full jitter: anywhere between nothing and the growing limit."""
+    return random.uniform(0, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempt, 10)))

@@ -1,0 +1,63 @@
+"""Organizations: who has which log."""
+
+import secrets
+from collections.abc import Sequence
+
+from chalicelib.domain.appends import Append, encoded
+from chalicelib.domain.commits import chained
+from chalicelib.domain.errors import BadInput, ConditionFailed, NoSuchOrganization
+from chalicelib.domain.heads import Head
+from chalicelib.domain.organizations import DIRECTORY, Organization, created, name_checked, name_of, not_yet_created
+from chalicelib.services.append import Appender
+from chalicelib.services.ports import Log
+
+
+class Organizations:
+    """The directory, read from the log of server 0; what is known is remembered, for nothing there ever changes."""
+
+    def __init__(self, log: Log, appender: Appender) -> None:
+        self._log = log
+        self._appender = appender
+        self._servers: dict[str, int] = {}
+        self._read_to = Head(DIRECTORY)
+
+    def server(self, name: str) -> int:
+        """The server number of the organization."""
+        if name not in self._servers:
+            self._refresh()
+        try:
+            return self._servers[name]
+        except KeyError:
+            raise NoSuchOrganization(name) from None
+
+    def server_among(self, names: Sequence[str], default: str, server: int | None) -> int:
+        """`server` itself if it belongs to one of the organizations `names`; that of `default` if none is asked for."""
+        if server is None:
+            return self.server(default)
+        self._refresh()
+        allowed = [self._servers[name] for name in names if name in self._servers]
+        if server not in allowed:
+            raise BadInput(f"server {server} is none of yours, which are {allowed}")
+        return server
+
+    def all(self) -> list[Organization]:
+        """Every organization, in the order of creation."""
+        self._refresh()
+        return [Organization(name, server) for name, server in sorted(self._servers.items(), key=lambda item: item[1])]
+
+    def create(self, name: str) -> tuple[Organization, bool]:
+        """The organization, and whether this call created it."""
+        texts = encoded([created(name_checked(name))])
+        append = Append(DIRECTORY, texts, secrets.token_urlsafe(9), not_yet_created(name))
+        try:
+            self._appender.append(append)
+        except ConditionFailed:
+            return Organization(name, self.server(name)), False
+        return Organization(name, self.server(name)), True
+
+    def _refresh(self) -> None:
+        read_to = self._read_to
+        for commit in chained(read_to, self._log.read(DIRECTORY, read_to.session)):
+            for event in commit.events:
+                self._servers[name_of(event.stored.key or "")] = commit.session
+            self._read_to = commit.head

@@ -1,0 +1,60 @@
+"""Settings, all from the environment."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from chalicelib.domain.access import Groups
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How this process is to run."""
+
+    store: str
+    """`sqlite` or `dynamodb`."""
+    data_dir: Path
+    log_table: str
+    views_table: str
+    longest_poll_s: float
+    most_results: int
+    jwt_key: str
+    """The HS256 key of local tokens; empty if an issuer signs them."""
+    oidc_issuer: str
+    oidc_audience: str
+    jwks_url: str
+    """Where the issuer's keys are; by default what its discovery document says."""
+    org_claim: str
+    groups_claim: str
+    groups: Groups
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
+        """What the environment says; on Lambda the defaults are DynamoDB's."""
+        get = environment.get
+        on_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environment
+        return cls(
+            store=get("STORE") or ("dynamodb" if on_lambda else "sqlite"),
+            data_dir=Path(get("DATA_DIR") or "data"),
+            log_table=get("LOG_TABLE") or "annals-log",
+            views_table=get("VIEWS_TABLE") or "annals-views",
+            longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda else 3600)),
+            most_results=int(get("MOST_RESULTS") or 4096),
+            jwt_key=get("JWT_KEY") or "",
+            oidc_issuer=get("OIDC_ISSUER") or "",
+            oidc_audience=get("OIDC_AUDIENCE") or "",
+            jwks_url=get("JWKS_URL") or "",
+            org_claim=get("ORG_CLAIM") or "org",
+            groups_claim=get("GROUPS_CLAIM") or "groups",
+            groups=Groups(
+                publishers=_names(get("PUBLISHERS") or "publishers") | {"pushy_job_writers"},
+                readers=_names(get("READERS") or "readers") | {"pushy_job_readers"},
+                admins=_names(get("ADMINS") or "admins"),
+            ),
+        )
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(name.strip() for name in text.split(",") if name.strip())

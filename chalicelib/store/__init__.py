@@ -1,0 +1,1 @@
+"""Adapters of the services' ports: `sqlite` for one machine, `dynamodb` for AWS."""

@@ -1,0 +1,1 @@
+"""The log in two DynamoDB tables: for AWS, and for endpoints that speak like it."""

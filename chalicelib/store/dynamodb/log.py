@@ -1,0 +1,211 @@
+"""The port `Log` on DynamoDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.domain.appends import Receipt
+from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailable
+from chalicelib.domain.heads import Head
+from chalicelib.store.dynamodb.failures import answered
+from chalicelib.store.dynamodb.items import (
+    AT,
+    ITEM,
+    REQ,
+    SERVER,
+    SESSION,
+    TTL,
+    N,
+    commit_from_item,
+    head_from_item,
+    item_from_commit,
+    item_from_receipt,
+    receipt_from_item,
+    receipt_key,
+)
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_dynamodb.type_defs import PutTypeDef, QueryInputTypeDef
+
+# Most of our names are reserved words: in expressions every one of them stands behind a "#".
+_KEY_NAMES = {"#server": SERVER, "#session": SESSION}
+_OF_SERVER = "#server = :server"
+_AFTER = f"{_OF_SERVER} AND #session > :session"
+_BEFORE = f"{_OF_SERVER} AND #session < :session"
+_SESSION_IS_FREE = "attribute_not_exists(#session)"
+_KEY_IS_FREE = "attribute_not_exists(#item) OR #ttl < :now"
+
+_HELD = "ConditionalCheckFailed"
+_WRITABLE = "None"
+_PASSING = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
+"""Reasons to cancel a transaction that may be gone at the next try."""
+
+
+class DynamoLog:
+    """The logs of all servers in one table, their receipts in another."""
+
+    def __init__(self, client: DynamoDBClient, log_table: str, views_table: str) -> None:
+        self._client = client
+        self._log_table = log_table
+        self._views_table = views_table
+
+    def head(self, server: int) -> Head:
+        """Where the log of `server` ends."""
+        with answered():
+            page = self._client.query(
+                TableName=self._log_table,
+                KeyConditionExpression=_OF_SERVER,
+                ProjectionExpression="#server, #session, #at, #n",
+                ExpressionAttributeNames={**_KEY_NAMES, "#at": AT, "#n": N},
+                ExpressionAttributeValues={":server": {"N": str(server)}},
+                ScanIndexForward=False,
+                Limit=1,
+                ConsistentRead=True,
+            )
+        return head_from_item(page["Items"][0]) if page["Items"] else Head(server)
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`.
+
+        One commit is one PutItem; more, at most 100 of both kinds and 4 MB, are one transaction at twice the price.
+        """
+        writes = [_commit_write(self._log_table, commit) for commit in commits]
+        writes += [_receipt_write(self._views_table, receipt, now_s) for receipt in receipts]
+        match writes:
+            case []:
+                pass
+            case [write]:
+                self._put(write)
+            case _:
+                self._transact(writes)
+
+    def commit(self, server: int, session: int) -> Commit | None:
+        """The commit with this session, if there is one."""
+        with answered():
+            found = self._client.get_item(
+                TableName=self._log_table,
+                Key={SERVER: {"N": str(server)}, SESSION: {"N": str(session)}},
+                ConsistentRead=True,
+            )
+        return commit_from_item(found["Item"]) if "Item" in found else None
+
+    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
+        return self._commits(_AFTER, server, after, most, ascending=True)
+
+    def read_back(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions smaller than `before`, descending, `most` at most, fetched page by page."""
+        return self._commits(_BEFORE, server, before, most, ascending=False)
+
+    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
+        """What the idempotency key was used for, unless it expired before `now_s`."""
+        with answered():
+            found = self._client.get_item(
+                TableName=self._views_table, Key=receipt_key(server, key), ConsistentRead=True
+            )
+        if "Item" not in found:
+            return None
+        receipt = receipt_from_item(found["Item"])
+        return receipt if receipt.expires_s >= now_s else None
+
+    def _put(self, write: _Write) -> None:
+        with answered():
+            try:
+                self._client.put_item(**write.put)
+            except self._client.exceptions.ConditionalCheckFailedException as refusal:
+                # After a lost answer the SDK's own retry meets our item: that is success.
+                if not write.is_in(refusal.response):
+                    raise write.taken from refusal
+
+    def _transact(self, writes: Sequence[_Write]) -> None:
+        with answered():
+            try:
+                self._client.transact_write_items(TransactItems=[{"Put": write.put} for write in writes])
+            except self._client.exceptions.TransactionCanceledException as refusal:
+                missing = _missing(writes, refusal)
+            else:
+                return
+        if missing:
+            self._transact(missing)
+
+    def _commits(
+        self, condition: str, server: int, session: int, most: int | None, *, ascending: bool
+    ) -> Iterator[Commit]:
+        query: QueryInputTypeDef = {
+            "TableName": self._log_table,
+            "KeyConditionExpression": condition,
+            "ExpressionAttributeNames": _KEY_NAMES,
+            "ExpressionAttributeValues": {":server": {"N": str(server)}, ":session": {"N": str(session)}},
+            "ScanIndexForward": ascending,
+            "ConsistentRead": True,
+        }
+        left = most
+        while left is None or left > 0:
+            if left is not None:
+                query["Limit"] = left
+            with answered():
+                page = self._client.query(**query)
+            yield from map(commit_from_item, page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
+            left = None if left is None else left - len(page["Items"])
+
+
+@dataclass(frozen=True, slots=True)
+class _Write:
+    """A conditional put, whose it is, and what to raise if its place is another's."""
+
+    put: PutTypeDef
+    request_id: str
+    taken: Conflict
+
+    def is_in(self, refusal: Any) -> bool:
+        """Tell whether the item that failed the condition is the one that this write, sent before, has made."""
+        held = refusal.get("Item", {})
+        return REQ in held and held[REQ]["S"] == self.request_id
+
+
+def _commit_write(table: str, commit: Commit) -> _Write:
+    put: PutTypeDef = {
+        "TableName": table,
+        "Item": item_from_commit(commit),
+        "ConditionExpression": _SESSION_IS_FREE,
+        "ExpressionAttributeNames": {"#session": SESSION},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    return _Write(put, commit.request_id, SessionTaken(commit.server, commit.session))
+
+
+def _receipt_write(table: str, receipt: Receipt, now_s: int) -> _Write:
+    put: PutTypeDef = {
+        "TableName": table,
+        "Item": item_from_receipt(receipt),
+        "ConditionExpression": _KEY_IS_FREE,
+        "ExpressionAttributeNames": {"#item": ITEM, "#ttl": TTL},
+        "ExpressionAttributeValues": {":now": {"N": str(now_s)}},
+        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+    }
+    return _Write(put, receipt.request_id, KeyTaken(receipt.server, receipt.key))
+
+
+def _missing(writes: Sequence[_Write], refusal: ClientError) -> list[_Write]:
+    """The writes that remain, none if all were there already, ours; raises if a place is taken or nothing is known.
+
+    A repeated call finds all it wrote. Only if it carries more than the call before does anything remain.
+    """
+    reasons: list[Any] = refusal.response["CancellationReasons"]
+    for write, reason in zip(writes, reasons, strict=True):
+        if reason["Code"] == _HELD and not write.is_in(reason):
+            raise write.taken from refusal
+    codes = {reason["Code"] for reason in reasons} - {_WRITABLE}
+    if codes - {_HELD} and codes <= _PASSING | {_HELD}:
+        raise Unavailable(f"DynamoDB cancelled the transaction: {refusal}") from refusal
+    if codes != {_HELD}:
+        raise refusal
+    return [write for write, reason in zip(writes, reasons, strict=True) if reason["Code"] == _WRITABLE]

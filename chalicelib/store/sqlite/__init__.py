@@ -1,0 +1,1 @@
+"""The log in one SQLite file: for one machine, durable before the answer."""

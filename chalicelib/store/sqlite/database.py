@@ -1,0 +1,111 @@
+"""The SQLite file: its schema, one connection that writes, a few that read."""
+
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from queue import Empty, SimpleQueue
+
+from chalicelib.domain.errors import Unavailable
+
+SCHEMA_VERSION = 1
+IDLE_READERS = 8
+BUSY_S = 5.0
+
+_SCHEMA = """
+CREATE TABLE log (
+    place INTEGER PRIMARY KEY,  -- server * 2**40 + session: one tree, and appending goes to its end
+    at    INTEGER NOT NULL,     -- EventId of the first event
+    n     INTEGER NOT NULL,     -- how many events
+    prev  INTEGER NOT NULL,     -- EventId of the last event of the session before
+    req   TEXT NOT NULL,        -- id of the request that wrote it
+    body  TEXT NOT NULL         -- the events, a JSON array with one event a line
+) STRICT;
+CREATE TABLE receipt (
+    server  INTEGER NOT NULL,
+    key     TEXT NOT NULL,      -- the Idempotency-Key
+    digest  TEXT NOT NULL,      -- equal for equal requests
+    session INTEGER NOT NULL,   -- the commit that answered it
+    req     TEXT NOT NULL,      -- id of the request that wrote it
+    expires INTEGER NOT NULL,   -- seconds since 1970
+    PRIMARY KEY (server, key)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX receipt_expires ON receipt (expires);
+"""
+
+
+class Database:
+    """One file. Writers take turns; readers see what was committed when they began."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._turn = threading.Lock()
+        self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._writer = self._connect()
+        self._prepare()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """A transaction that is on the disk when the block ends; nothing of it remains if the block raises."""
+        with self._turn, _unavailable():
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection to read with."""
+        with _unavailable():
+            try:
+                connection = self._readers.get_nowait()
+            except Empty:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                if self._readers.qsize() < IDLE_READERS:
+                    self._readers.put(connection)
+                else:
+                    connection.close()
+
+    def close(self) -> None:
+        """Let go of the file; all that was committed is in it."""
+        with self._turn:
+            while not self._readers.empty():
+                self._readers.get_nowait().close()
+            self._writer.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        connection = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+        connection.execute("PRAGMA journal_mode = WAL")
+        # In WAL mode FULL is what makes COMMIT wait for the disk.
+        connection.execute("PRAGMA synchronous = FULL")
+        return connection
+
+    def _prepare(self) -> None:
+        with self.writing() as connection:
+            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            if version > SCHEMA_VERSION:
+                raise Unavailable(f"{self._path} was written by a newer Annals (format {version})")
+            if version == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+
+
+@contextmanager
+def _unavailable() -> Iterator[None]:
+    """The file could not be read or written: locked, full, gone or damaged."""
+    try:
+        yield
+    except sqlite3.IntegrityError:
+        raise
+    except sqlite3.DatabaseError as failure:
+        raise Unavailable(f"the database does not answer: {failure}") from failure

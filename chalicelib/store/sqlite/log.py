@@ -1,0 +1,137 @@
+"""The port `Log` on SQLite."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from chalicelib.domain.appends import Receipt
+from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import KeyTaken, SessionTaken
+from chalicelib.domain.heads import Head
+from chalicelib.store.sqlite.database import Database
+
+SESSIONS = 2**40
+"""Room for sessions in the place of a server."""
+PAGE_COMMITS = 64
+
+_INSERT_COMMITS = "INSERT INTO log (place, at, n, prev, req, body) VALUES "
+_ROW = "(?, ?, ?, ?, ?, ?)"
+_INSERT_RECEIPT = "INSERT INTO receipt (server, key, digest, session, req, expires) VALUES (?, ?, ?, ?, ?, ?)"
+_COMMIT = "SELECT place, at, n, prev, req, body FROM log"
+
+_Row = tuple[int, int, int, int, str, str]
+
+
+class SqliteLog:
+    """The logs of all servers in one file."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def head(self, server: int) -> Head:
+        """Where the log of `server` ends."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT place, at, n FROM log WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
+                (_place(server, 0), _place(server, SESSIONS - 1)),
+            ).fetchone()
+        if row is None:
+            return Head(server)
+        place, at, n = row
+        return Head(server, place % SESSIONS, n, at + n - 1)
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`."""
+        with self._database.writing() as connection:
+            if commits:
+                _insert_commits(connection, commits)
+            if receipts:
+                connection.execute("DELETE FROM receipt WHERE expires < ?", (now_s,))
+            for receipt in receipts:
+                _insert_receipt(connection, receipt)
+
+    def commit(self, server: int, session: int) -> Commit | None:
+        """The commit with this session, if there is one."""
+        with self._database.reading() as connection:
+            row = connection.execute(f"{_COMMIT} WHERE place = ?", (_place(server, session),)).fetchone()
+        return None if row is None else _commit(row)
+
+    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
+        query = f"{_COMMIT} WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
+        return self._commits(query, _place(server, after), _place(server, SESSIONS - 1), most)
+
+    def read_back(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions smaller than `before`, descending, `most` at most, fetched page by page."""
+        query = f"{_COMMIT} WHERE place < ? AND place >= ? ORDER BY place DESC LIMIT ?"
+        return self._commits(query, _place(server, before), _place(server, 0), most)
+
+    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
+        """What the idempotency key was used for, unless it expired before `now_s`."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT server, key, digest, session, req, expires FROM receipt "
+                "WHERE server = ? AND key = ? AND expires >= ?",
+                (server, key, now_s),
+            ).fetchone()
+        return None if row is None else Receipt(*row)
+
+    def _commits(self, query: str, place: int, end: int, most: int | None) -> Iterator[Commit]:
+        left = SESSIONS if most is None else most
+        while rows := self._page(query, (place, end, min(left, PAGE_COMMITS))):
+            yield from map(_commit, rows)
+            place, left = rows[-1][0], left - len(rows)
+            if len(rows) < PAGE_COMMITS:
+                return
+
+    def _page(self, query: str, bounds: tuple[int, int, int]) -> list[_Row]:
+        with self._database.reading() as connection:
+            return connection.execute(query, bounds).fetchall()
+
+
+def _insert_commits(connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
+    """All in one statement, for each one lets go of the interpreter's lock and has to wait for it again."""
+    values = [value for commit in commits for value in _values(commit)]
+    try:
+        connection.execute(_INSERT_COMMITS + ", ".join([_ROW] * len(commits)), values)
+    except sqlite3.IntegrityError:
+        for commit in commits:
+            _insert_commit(connection, commit)
+
+
+def _insert_commit(connection: sqlite3.Connection, commit: Commit) -> None:
+    values = _values(commit)
+    try:
+        connection.execute(_INSERT_COMMITS + _ROW, values)
+    except sqlite3.IntegrityError as refusal:
+        # A repeat after a lost answer meets our own row: that is success.
+        if not _holds(connection, "SELECT req FROM log WHERE place = ?", values[:1], commit.request_id):
+            raise SessionTaken(commit.server, commit.session) from refusal
+
+
+def _insert_receipt(connection: sqlite3.Connection, receipt: Receipt) -> None:
+    values = (receipt.server, receipt.key, receipt.digest, receipt.session, receipt.request_id, receipt.expires_s)
+    try:
+        connection.execute(_INSERT_RECEIPT, values)
+    except sqlite3.IntegrityError as refusal:
+        held = "SELECT req FROM receipt WHERE server = ? AND key = ?"
+        if not _holds(connection, held, (receipt.server, receipt.key), receipt.request_id):
+            raise KeyTaken(receipt.server, receipt.key) from refusal
+
+
+def _holds(connection: sqlite3.Connection, query: str, key: tuple[int | str, ...], request_id: str) -> bool:
+    row = connection.execute(query, key).fetchone()
+    return row is not None and row[0] == request_id
+
+
+def _place(server: int, session: int) -> int:
+    return server * SESSIONS + min(session, SESSIONS - 1)
+
+
+def _values(commit: Commit) -> _Row:
+    place = _place(commit.server, commit.session)
+    return place, commit.at, commit.n, commit.prev, commit.request_id, commit.body
+
+
+def _commit(row: _Row) -> Commit:
+    place, at, n, prev, request_id, body = row
+    return Commit(place // SESSIONS, place % SESSIONS, at, n, prev, request_id, body)

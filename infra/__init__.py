@@ -1,0 +1,1 @@
+"""What Annals runs on."""

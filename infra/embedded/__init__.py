@@ -1,0 +1,1 @@
+"""The one-process server: the Chalice app behind real sockets, durable on one machine."""

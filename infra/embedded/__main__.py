@@ -1,0 +1,69 @@
+"""`make run`: the server on this machine."""
+
+import logging
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+from types import FrameType
+
+from infra.embedded import tokens
+
+FIRST_ORGANIZATION = "local"
+
+
+def main() -> None:
+    """Serve until SIGTERM or Ctrl-C."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
+    data_dir = Path(os.environ.get("DATA_DIR") or "data")
+    signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
+
+    from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
+    from chalicelib.wiring import annals  # noqa: PLC0415
+    from infra.embedded.gateway import Gateway  # noqa: PLC0415
+    from infra.embedded.server import Server  # noqa: PLC0415
+
+    parts = annals()
+    parts.organizations.create(FIRST_ORGANIZATION)
+    server = Server(Gateway(app), host, port)
+    serving = threading.Thread(target=server.serve)
+    serving.start()
+    _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)
+
+    stopped = threading.Event()
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        del number, frame
+        stopped.set()
+
+    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGINT, stop)
+    stopped.wait()
+    finished = server.stop(release=parts.wake.close)
+    serving.join()
+    parts.close()
+    sys.exit(0 if finished else 1)
+
+
+def _greet(address: str, data_dir: Path, signing_key: str) -> None:
+    token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
+    event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
+    print(
+        f"Annals serves {address}, its data is in {data_dir.resolve()}\n\n"
+        "Publish a first event:\n\n"
+        f"  curl -i {address}/events -H 'Authorization: Bearer {token}' \\\n"
+        f"    -H 'Content-Type: application/json' -d '{event}'\n\n"
+        f"Read it back, and wait for the next:\n\n"
+        f"  curl '{address}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n",
+        flush=True,
+    )
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+if __name__ == "__main__":
+    main()

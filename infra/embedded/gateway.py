@@ -1,0 +1,117 @@
+"""The gateway: plays API Gateway for the Chalice app in this process.
+
+It routes, asks the authorizer, and hands each request over as the event that Lambda would get. So the app is the only
+definition of the API, here as on AWS.
+"""
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any
+from urllib.parse import parse_qsl
+
+from chalice.app import Chalice, Response
+from chalice.local import LocalChalice
+
+from chalicelib.api import problems
+from infra.embedded.routes import Routes
+
+TOKENS_REMEMBERED = 1_000
+TOKEN_S = 60.0
+"""As long as API Gateway remembers what the authorizer said."""
+
+_METHOD_ARN = "arn:aws:execute-api:local:000000000000:embedded/api/ANY/"
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest:
+    """A request as it came over the wire."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Unauthorized(Exception):
+    """The authorizer did not let the caller in."""
+
+
+class Gateway:
+    """Answers HTTP requests with the Chalice app, from many threads at once."""
+
+    def __init__(self, app: Chalice) -> None:
+        # Only this subclass keeps `current_request` apart for each thread.
+        app.__class__ = LocalChalice
+        self._app = app
+        self._routes = Routes(app.routes)
+        self._callers: dict[str, tuple[float, dict[str, str]]] = {}
+
+    def answer(self, request: HttpRequest) -> Mapping[str, Any]:
+        """The answer in the form in which a Lambda function gives it: statusCode, headers, body."""
+        path, _, query = request.target.partition("?")
+        found = self._routes.find(path)
+        if found is None:
+            return _problem(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]}")
+        methods = self._app.routes[found.pattern]
+        entry = methods.get(request.method)
+        if entry is None:
+            allowed = ", ".join(sorted(methods))
+            detail = f"{request.method} is not possible here, only {allowed}"
+            return _problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, {"Allow": allowed})
+        context: dict[str, Any] = {"resourcePath": found.pattern, "httpMethod": request.method, "path": path}
+        if entry.authorizer is not None:
+            try:
+                context["authorizer"] = self._caller(entry.authorizer, request.headers.get("authorization", ""))
+            except Unauthorized:
+                detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
+                return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
+        answer: Mapping[str, Any] = self._app(
+            {
+                "resource": found.pattern,
+                "path": path,
+                "httpMethod": request.method,
+                "headers": request.headers,
+                "multiValueQueryStringParameters": _parameters(query),
+                "pathParameters": found.parameters,
+                "stageVariables": None,
+                "requestContext": context,
+                "body": request.body,
+                "isBase64Encoded": False,
+            },
+            None,
+        )
+        return answer
+
+    def _caller(self, authorizer: Any, authorization: str) -> dict[str, str]:
+        """What the authorizer says of the token, remembered for a while as API Gateway does."""
+        now = time.monotonic()
+        known = self._callers.get(authorization)
+        if known is not None and now < known[0]:
+            return known[1]
+        try:
+            said = authorizer({"type": "TOKEN", "authorizationToken": authorization, "methodArn": _METHOD_ARN}, None)
+        except Exception as refusal:
+            raise Unauthorized from refusal
+        context: dict[str, str] = said["context"]
+        if len(self._callers) >= TOKENS_REMEMBERED:
+            self._callers.clear()
+        until = min(TOKEN_S, int(context["expires"]) - time.time())
+        self._callers[authorization] = (now + until, context)
+        return context
+
+
+def _parameters(query: str) -> dict[str, list[str]] | None:
+    if not query:
+        return None
+    parameters: dict[str, list[str]] = {}
+    for name, value in parse_qsl(query, keep_blank_values=True):
+        parameters.setdefault(name, []).append(value)
+    return parameters
+
+
+def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Mapping[str, Any]:
+    response: Response = problems.problem(status, detail, headers=headers)
+    answer: Mapping[str, Any] = response.to_dict()
+    return answer

@@ -1,0 +1,136 @@
+"""What each operation of the log costs in calls: every one of them is money and milliseconds."""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import SessionTaken
+from chalicelib.store.dynamodb.log import DynamoLog
+from tests.builders import NOW_S, a_commit, a_receipt, noise
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+
+class Calls(list[tuple[str, Any]]):
+    """The operations that a client sent, each with its parameters."""
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _ in self]
+
+
+@pytest.fixture
+def calls(moto_log: DynamoLog, moto_client: "DynamoDBClient") -> Iterator[Calls]:  # noqa: ARG001
+    """What is sent from now on, once the tables are there."""
+    sent = Calls()
+
+    def note(params: Any, model: Any, **_: Any) -> None:
+        sent.append((model.name, params))
+
+    moto_client.meta.events.register("provide-client-params.dynamodb", note)
+    yield sent
+    moto_client.meta.events.unregister("provide-client-params.dynamodb", note)
+
+
+def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: DynamoLog, calls: Calls) -> None:
+    moto_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
+    assert calls == [
+        (
+            "PutItem",
+            {
+                "TableName": "log",
+                "Item": {
+                    "server": {"N": "3"},
+                    "session": {"N": "1"},
+                    "at": {"N": "1000"},
+                    "n": {"N": "1"},
+                    "prev": {"N": "0"},
+                    "req": {"S": "r"},
+                    "body": {"S": "[{}]"},
+                },
+                "ConditionExpression": "attribute_not_exists(#session)",
+                "ExpressionAttributeNames": {"#session": "session"},
+                "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+            },
+        )
+    ]
+
+
+def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Calls) -> None:
+    append(moto_log, a_commit(request_id="theirs"))
+    with pytest.raises(SessionTaken):
+        append(moto_log, a_commit(request_id="ours"))
+    append(moto_log, a_commit(request_id="theirs"))
+    assert calls.names == ["PutItem"] * 3
+
+
+def test_a_group_is_one_transaction(moto_log: DynamoLog, calls: Calls) -> None:
+    append(moto_log, a_commit(session=1), a_commit(session=2))
+    assert calls.names == ["TransactWriteItems"]
+
+
+def test_a_commit_with_a_receipt_is_one_transaction(moto_log: DynamoLog, calls: Calls) -> None:
+    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+    assert calls.names == ["TransactWriteItems"]
+
+
+def test_a_repeated_transaction_is_one_more(moto_log: DynamoLog, calls: Calls) -> None:
+    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+    assert calls.names == ["TransactWriteItems"] * 2
+
+
+def test_appending_nothing_is_no_call(moto_log: DynamoLog, calls: Calls) -> None:
+    append(moto_log)
+    assert calls == []
+
+
+def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Calls) -> None:
+    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+    calls.clear()
+    moto_log.head(1)
+    moto_log.commit(1, 1)
+    moto_log.receipt(1, "k", NOW_S)
+    list(moto_log.read(1, 0))
+    list(moto_log.read_back(1, 2))
+    assert calls.names == ["Query", "GetItem", "GetItem", "Query", "Query"]
+    assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
+
+
+def test_the_head_asks_for_one_item_without_its_body(moto_log: DynamoLog, calls: Calls) -> None:
+    moto_log.head(1)
+    ((name, sent),) = calls
+    assert (name, sent["Limit"], sent["ScanIndexForward"]) == ("Query", 1, False)
+    assert "body" not in sent["ExpressionAttributeNames"].values()
+
+
+def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Calls) -> None:
+    stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
+    for commit in stored:
+        append(moto_log, commit)
+    calls.clear()
+    reading = moto_log.read(1, 0)
+    assert calls.names == []
+    assert list(islice(reading, 1)) == stored[:1]
+    assert calls.names == ["Query"]
+    assert list(reading) == stored[1:]
+    assert calls.names == ["Query"] * 2
+
+
+def test_what_is_asked_for_at_most_limits_each_page(moto_log: DynamoLog, calls: Calls) -> None:
+    stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
+    for commit in stored:
+        append(moto_log, commit)
+    calls.clear()
+    assert list(moto_log.read(1, 0, most=5)) == stored[:5]
+    limits = [sent["Limit"] for _, sent in calls]
+    assert (limits[0], len(limits)) == (5, 2)
+    assert limits[1] < 5
+
+
+def append(log: DynamoLog, *commits: Commit) -> None:
+    log.append(commits, [], NOW_S)

@@ -1,0 +1,56 @@
+"""The documentation's commands are run as a reader would run them."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+ADDRESS = "http://127.0.0.1:8000"
+BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
+LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+
+
+@pytest.fixture(scope="module")
+def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The environment of somebody who has just typed `make run`."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = {**os.environ, "PORT": str(port), "DATA_DIR": str(tmp_path_factory.mktemp("data"))}
+    command = ["make", "run"]
+    with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        greeting = running.stdout.readline()
+        assert greeting.startswith(f"Annals serves http://127.0.0.1:{port}")
+        yield environment
+        running.send_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_of_the_documents_work(document: Path, reader: dict[str, str]) -> None:
+    blocks = [block for block in BLOCK.findall(document.read_text()) if block != "make run\n"]
+    script = "\n".join(blocks).replace(ADDRESS, f"http://127.0.0.1:{reader['PORT']}")
+    checked = script.replace("curl -s ", "curl -s --fail-with-body ")
+    done = subprocess.run(
+        ["bash", "-eu", "-o", "pipefail", "-c", checked],
+        cwd=ROOT,
+        env=reader,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("{") >= script.count("curl ")
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    missing = [link for link in LINK.findall(document.read_text()) if not (document.parent / link).exists()]
+    assert missing == []
