@@ -99,7 +99,9 @@ def publish(event: dict[str, Any], context: object) -> dict[str, Any]:
     parts = annals()
     wanted = requests.checked(requests.PublishRequest, event)
     server = parts.organizations.server(wanted.org)
-    return responses.published_value(parts.publish(server, wanted.events, wanted.condition, wanted.idempotency_key))
+    return responses.published_value(
+        parts.publish(server, wanted.events, wanted.condition, wanted.idempotency_key).result()
+    )
 
 
 @app.lambda_function(name="ingest")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from chalicelib.api.tokens import IssuerKeys, LocalKey, Verifier
+from chalicelib.domain.pending import Settled
 from chalicelib.services.append import Appender
 from chalicelib.services.organizations import Organizations
 from chalicelib.services.ports import Clock, Log, Wake
@@ -47,7 +48,7 @@ def embedded(settings: Settings, clock: Clock = lambda: time.time_ns() // 1_000_
     bell = Bell()
     appender = Appender(log, clock)
 
-    publish = Publish(log, GroupCommit(appender, written=bell.ring).append, request_id)
+    publish = Publish(log, GroupCommit(appender, written=bell.ring).submit, request_id)
     return Annals(
         settings, log, bell, appender, publish, Organizations(log, appender), verifier(settings), database.close
     )
@@ -61,7 +62,7 @@ def on_aws(settings: Settings, clock: Clock = lambda: time.time_ns() // 1_000_00
 
     log = DynamoLog(dynamodb_client(), settings.log_table, settings.views_table)
     appender = Appender(log, clock)
-    publish = Publish(log, appender.append, request_id)
+    publish = Publish(log, lambda append: Settled(appender.append(append)), request_id)
     organizations = Organizations(log, appender)
     return Annals(settings, log, Looking(), appender, publish, organizations, verifier(settings), close=lambda: None)
 

@@ -9,6 +9,7 @@ from typing import ParamSpec
 from chalice.app import Response
 from pydantic_core import to_json
 
+from chalicelib.api.responses import Later
 from chalicelib.domain import errors
 
 P = ParamSpec("P")
@@ -36,17 +37,25 @@ def answered(view: Callable[P, Response]) -> Callable[P, Response]:
 
     @functools.wraps(view)
     def answering(*args: P.args, **kwargs: P.kwargs) -> Response:
-        try:
-            return view(*args, **kwargs)
-        except errors.AnnalsError as error:
-            if not isinstance(error, errors.Refused):
-                _log.warning("%s: %s", type(error).__name__, error)
-            return of(error)
-        except Exception:
-            _log.exception("unexpected failure in %s", view.__name__)
-            return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
+        response = _answered(lambda: view(*args, **kwargs))
+        if isinstance(response, Later):
+            settle = response.settle
+            response.settle = lambda: _answered(settle)
+        return response
 
     return answering
+
+
+def _answered(answer: Callable[[], Response]) -> Response:
+    try:
+        return answer()
+    except errors.AnnalsError as error:
+        if not isinstance(error, errors.Refused):
+            _log.warning("%s: %s", type(error).__name__, error)
+        return of(error)
+    except Exception:
+        _log.exception("unexpected failure")
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
 
 
 def of(error: errors.AnnalsError) -> Response:

@@ -1,6 +1,6 @@
 """Answers: JSON put together from text that was encoded when it was written."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from chalice.app import Response
@@ -11,24 +11,43 @@ from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty
 from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import Organization
 from chalicelib.domain.pages import Page
+from chalicelib.domain.pending import Pending
 
 JSON: dict[str, str | list[str]] = {"Content-Type": "application/json", "Cache-Control": "no-store"}
 
 
-def published(outcome: Appended | Head) -> Response:
+class Later(Response):
+    """An answer that is known once something is written; the embedded server lets others join before it asks."""
+
+    def __init__(self, settle: Callable[[], Response]) -> None:
+        super().__init__("")
+        self.settle = settle
+
+    def to_dict(self, binary_types: list[str] | None = None) -> Any:
+        """Not an answer yet: whoever called the app has to settle it."""
+        del binary_types
+        return self
+
+
+def published(pending: Pending) -> Response:
+    """What a publisher gets, at once or later."""
+    return _published(pending.result()) if pending.done else Later(lambda: _published(pending.result()))
+
+
+def _published(outcome: Appended | Head) -> Response:
     """201 with the numbered events; 200 if nothing was written now: no events, or an earlier request's."""
     match outcome:
         case Appended(replayed=True):
-            return Response(_published(outcome), {**JSON, "Idempotent-Replayed": "true"}, 200)
+            return Response(_text(outcome), {**JSON, "Idempotent-Replayed": "true"}, 200)
         case Appended():
-            return Response(_published(outcome), JSON, 201)
+            return Response(_text(outcome), JSON, 201)
         case Head():
-            return Response(_published(outcome), JSON, 200)
+            return Response(_text(outcome), JSON, 200)
 
 
 def published_value(outcome: Appended | Head) -> dict[str, Any]:
     """What `published` tells, for callers of the plain function."""
-    value: dict[str, Any] = from_json(_published(outcome))
+    value: dict[str, Any] = from_json(_text(outcome))
     return value
 
 
@@ -59,7 +78,7 @@ def health(heads: Iterable[Head], version: str) -> Response:
     return _json({"status": "ok", "version": version, "heads": [_head(head) for head in heads]}, 200)
 
 
-def _published(outcome: Appended | Head) -> str:
+def _text(outcome: Appended | Head) -> str:
     match outcome:
         case Appended(commit):
             return f'{{"events":[{",".join(commit.wires)}],"eventId":{commit.last}}}'

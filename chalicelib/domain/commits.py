@@ -90,14 +90,28 @@ def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
     )
 
 
+def chained_back(commits: Iterable[Commit]) -> Iterator[Commit]:
+    """Commits from late to early, each checked to be the very one before."""
+    later: Commit | None = None
+    for commit in commits:
+        if later is not None and (commit.session != later.session - 1 or commit.last != later.prev):
+            raise _broken(later, commit.session, commit.last)
+        yield commit
+        later = commit
+
+
 def chained(head: Head, commits: Iterable[Commit]) -> Iterator[Commit]:
     """The commits that follow `head`, each checked to be the very next: nothing skipped, nothing twice."""
     session, last = head.session, head.last
     for commit in commits:
         if commit.session != session + 1 or commit.prev != last or commit.at <= last:
-            raise LogBroken(
-                f"session {commit.session} of server {commit.server} (prev {commit.prev}, at {commit.at}) "
-                f"does not follow session {session} that ends at {last}"
-            )
+            raise _broken(commit, session, last)
         session, last = commit.session, commit.last
         yield commit
+
+
+def _broken(commit: Commit, session: int, last: int) -> LogBroken:
+    return LogBroken(
+        f"session {commit.session} of server {commit.server} (prev {commit.prev}, at {commit.at}) "
+        f"does not follow session {session} that ends at {last}"
+    )

@@ -8,6 +8,7 @@ import base64
 import binascii
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, StringConstraints
@@ -73,8 +74,8 @@ def encode(event: NewEvent) -> bytes:
     if len(encoded) > LONGEST_BYTES:
         _refuse_long(event)
     # 1e999 parses as infinity. Text may say Infinity too, so this is only the reason to look closely.
-    if b"Infinity" in encoded and isinstance(event.payload, JsonPayload):
-        _refuse_infinity(event.payload.data)
+    if (b"Infinity" in encoded or b"NaN" in encoded) and isinstance(event.payload, JsonPayload):
+        _refuse_not_finite(event.payload.data)
     return encoded
 
 
@@ -84,16 +85,16 @@ def _refuse_long(event: NewEvent) -> None:
             raise ValueError(f"a {name} may have at most {LONGEST_BYTES} bytes")
 
 
-def _refuse_infinity(value: Any) -> None:
+def _refuse_not_finite(value: Any) -> None:
     match value:
-        case float() if value in (float("inf"), float("-inf")):
-            raise ValueError("a number is too large for JSON readers: at most 1.7976931348623157e308")
+        case float() if not isfinite(value):
+            raise ValueError("a number is none that JSON can write: at most 1.7976931348623157e308, and not NaN")
         case dict():
             for member in value.values():
-                _refuse_infinity(member)
+                _refuse_not_finite(member)
         case list():
             for element in value:
-                _refuse_infinity(element)
+                _refuse_not_finite(element)
 
 
 class Stored(NamedTuple):

@@ -42,7 +42,7 @@ def created(name: str) -> NewEvent:
 
 def not_yet_created(name: str) -> AppendCondition:
     """The condition under which it may be created."""
-    return AppendCondition(fail_if_events_match=Selection(keys=frozenset({_key(name)})))
+    return AppendCondition(fail_if_events_match=Selection(keys=(_key(name),)))
 
 
 def name_of(key: str) -> str:

@@ -2,11 +2,15 @@
 
 from typing import Annotated
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from chalicelib.domain.event_types import Pattern, matches
 from chalicelib.domain.events import Event, Key
 from chalicelib.domain.model import Model
+
+
+def _in_order(keys: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted(set(keys)))
 
 
 class Selection(Model):
@@ -16,7 +20,7 @@ class Selection(Model):
     """
 
     types: Annotated[tuple[Pattern, ...], Field(max_length=100)] | None = None
-    keys: Annotated[frozenset[Key], Field(max_length=100)] | None = None
+    keys: Annotated[tuple[Key, ...], Field(max_length=100), AfterValidator(_in_order)] | None = None
 
     @property
     def everything(self) -> bool:

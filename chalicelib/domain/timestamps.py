@@ -33,9 +33,10 @@ def _from_iso(text: str) -> int:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MICROSECOND
+        time_us = (moment - _EPOCH) // _MICROSECOND
     except (ValueError, OverflowError) as failure:
         raise ValueError(_EXPECTED) from failure
+    return _within_calendar(time_us)
 
 
 def _within_calendar(time_us: int) -> int:

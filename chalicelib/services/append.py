@@ -19,7 +19,7 @@ LONGEST_PAUSE_S = 0.25
 DEADLINE_S = 10.0
 
 
-Outcome = Appended | Refused
+Outcome = Appended | Refused | Busy
 
 
 @dataclass
@@ -29,7 +29,10 @@ class _Plan:
     commits: list[Commit] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
+    stored: dict[int, Head] = field(default_factory=dict)
+    """The heads that the plan builds on."""
     heads: dict[int, Head] = field(default_factory=dict)
+    """The heads once it is written."""
 
     def of_server(self, server: int) -> Iterator[Commit]:
         return (commit for commit in self.commits if commit.server == server)
@@ -127,7 +130,7 @@ class Appender:
         for append in appends:
             try:
                 outcome = self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
-            except Refused as refusal:
+            except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
@@ -156,8 +159,10 @@ class Appender:
         return commit
 
     def _planned(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
-        self._check_condition(append, plan)
-        head = plan.heads.get(append.server) or self.head(append.server)
+        # Read once: other threads may learn of a later head any time, and what lies between must not go unchecked.
+        stored = plan.stored.setdefault(append.server, self.head(append.server))
+        self._check_condition(append, stored, plan)
+        head = plan.heads.get(append.server, stored)
         commit = next_commit(head, append, now_ms)
         if commit.last >= EVENT_ID_END:
             raise Busy("the clock is beyond the year 2255")
@@ -176,20 +181,20 @@ class Appender:
             )
         return Appended(commit)
 
-    def _check_condition(self, append: Append, plan: _Plan) -> None:
-        """Look at what came since `checked`; the conditional write covers what comes now."""
+    def _check_condition(self, append: Append, stored: Head, plan: _Plan) -> None:
+        """Look at what came since `checked`, up to the head at least; the conditional write covers what comes now."""
         if append.condition is None:
             return
-        head, checked = self.head(append.server), append.checked or Head(append.server)
-        stored = self._log.read(append.server, checked.session) if checked.session < head.session else iter(())
-        _refuse_match(append.condition, chain(chained(checked, stored), plan.of_server(append.server)))
+        checked = append.checked or Head(append.server)
+        tail = self._log.read(append.server, checked.session) if checked.session < stored.session else iter(())
+        _refuse_match(append.condition, chain(chained(checked, tail), plan.of_server(append.server)))
 
 
 def granted(outcome: Outcome) -> Appended:
     """The outcome itself, or raise it if it is a refusal."""
-    if isinstance(outcome, Refused):
-        raise outcome
-    return outcome
+    if isinstance(outcome, Appended):
+        return outcome
+    raise outcome
 
 
 def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head | None:

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from itertools import count
 
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty
+from chalicelib.domain.heads import Head
+from chalicelib.domain.pages import Page
 from chalicelib.domain.selection import Selection
 from chalicelib.services.ports import Log, Wake
 from chalicelib.services.read import scan, scan_back, session_at
@@ -29,16 +31,9 @@ def follow(query: FeedQuery, log: Log, wake: Wake, monotonic: Callable[[], float
     An answer always says how far it looked, so that whoever asks again after that misses nothing.
     """
     deadline = monotonic() + query.timeout_s
-    head = log.head(query.server)
-    if query.limit is not None and query.limit < 0:
-        newest = scan_back(log, head, query.after, query.selection, -query.limit)
-        if newest.wires:
-            return NonEmpty(newest.event_id, newest.wires)
-        seen = head
-    else:
-        seen = session_at(log, head, query.after)
+    seen = session_at(log, log.head(query.server), query.after)
     for turn in count():
-        page = scan(log, seen, query.after, query.selection, None if query.limit is None else abs(query.limit))
+        page = _page(query, log, seen)
         if page.wires:
             return NonEmpty(page.event_id, page.wires)
         seen = page.seen
@@ -46,3 +41,10 @@ def follow(query: FeedQuery, log: Log, wake: Wake, monotonic: Callable[[], float
         if remaining_s <= 0 or (page.complete and not wake.wait(query.server, seen.session, remaining_s, turn)):
             break
     return Empty(page.event_id)
+
+
+def _page(query: FeedQuery, log: Log, seen: Head) -> Page:
+    if query.limit is not None and query.limit < 0:
+        head = log.head(query.server)
+        return scan_back(log, head, max(query.after, seen.last), query.selection, -query.limit)
+    return scan(log, seen, query.after, query.selection, query.limit)

@@ -1,7 +1,7 @@
 """Group commit: requests that wait together are written together, each its own session.
 
-The first to come leads: it writes all that have gathered and then hands the lead to the first of those who gathered
-meanwhile. So one caller alone pays no hand-over, and many pay for one fsync.
+Requests gather in a queue. Whoever needs an outcome first writes the whole queue; the others find theirs done. So one
+caller alone pays no hand-over, and many pay for one fsync.
 """
 
 import threading
@@ -14,69 +14,66 @@ from chalicelib.services.append import Appender, Outcome
 MOST_TOGETHER = 256
 
 
-class _Waiting:
-    """A request in the queue; its lock opens when its outcome is there, or the lead is handed to it."""
+class Waiting:
+    """A request in the queue."""
 
-    __slots__ = ("append", "outcome", "turn")
+    __slots__ = ("_commit", "append", "outcome")
 
-    def __init__(self, append: Append) -> None:
+    def __init__(self, append: Append, commit: "GroupCommit") -> None:
         self.append = append
         self.outcome: Outcome | BaseException | None = None
-        self.turn = threading.Lock()
-        self.turn.acquire()
+        self._commit = commit
+
+    @property
+    def done(self) -> bool:
+        """Whether the outcome is known."""
+        return self.outcome is not None
+
+    def result(self) -> Appended:
+        """The commit, or raise why there is none."""
+        while self.outcome is None:
+            self._commit.write()
+        if isinstance(self.outcome, BaseException):
+            raise self.outcome
+        return self.outcome
 
 
 class GroupCommit:
-    """Appends for many threads of one process."""
+    """Appends for many callers of one process."""
 
     def __init__(self, appender: Appender, written: Callable[[int, int], None]) -> None:
         self._appender = appender
         self._written = written
         self._mutex = threading.Lock()
-        self._queue: list[_Waiting] = []
-        self._led = False
+        self._turn = threading.Lock()
+        self._queue: list[Waiting] = []
+
+    def submit(self, append: Append) -> Waiting:
+        """Queue a request; it is written when somebody asks for its result, or for that of another in the queue."""
+        waiting = Waiting(self._appender.checked(append), self)
+        with self._mutex:
+            self._queue.append(waiting)
+        return waiting
 
     def append(self, append: Append) -> Appended:
         """Write one request, or raise why it is refused."""
-        waiting = _Waiting(self._appender.checked(append))
-        if not self._joins(waiting):
-            waiting.turn.acquire()
-        if waiting.outcome is None:
-            self._lead()
-        match waiting.outcome:
-            case Appended() as appended:
-                return appended
-            case BaseException() as failure:
-                raise failure
-            case None:
-                raise RuntimeError("the leader forgot its own request")
+        return self.submit(append).result()
 
-    def _joins(self, waiting: _Waiting) -> bool:
-        """Queue up; True if nobody leads, so that the caller has to."""
-        with self._mutex:
-            self._queue.append(waiting)
-            leads, self._led = not self._led, True
-        return leads
+    def write(self) -> None:
+        """Write what is in the queue; while others write, more gathers there."""
+        with self._turn:
+            with self._mutex:
+                group, self._queue = self._queue[:MOST_TOGETHER], self._queue[MOST_TOGETHER:]
+            if group:
+                self._write(group)
 
-    def _lead(self) -> None:
-        """Write the queue, wake all who were in it, hand on the lead."""
-        with self._mutex:
-            group, self._queue = self._queue[:MOST_TOGETHER], self._queue[MOST_TOGETHER:]
+    def _write(self, group: list[Waiting]) -> None:
+        outcomes: list[Outcome] | list[BaseException]
         try:
-            outcomes: list[Outcome] | list[BaseException] = self._appender.append_group([w.append for w in group])
+            outcomes = self._appender.append_group([waiting.append for waiting in group])
         except BaseException as failure:
             outcomes = [failure] * len(group)
-        with self._mutex:
-            successor = self._queue[0] if self._queue else None
-            self._led = successor is not None
-        if successor is not None:
-            successor.turn.release()
         for waiting, outcome in zip(group, outcomes, strict=True):
             waiting.outcome = outcome
-            waiting.turn.release()
-        self._tell(outcomes)
-
-    def _tell(self, outcomes: list[Outcome] | list[BaseException]) -> None:
-        for outcome in outcomes:
-            if isinstance(outcome, Appended):
+            if isinstance(outcome, Appended) and not outcome.replayed:
                 self._written(outcome.commit.server, outcome.commit.session)

@@ -4,18 +4,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.appends import Append, AppendCondition, encoded
-from chalicelib.domain.commits import Appended
 from chalicelib.domain.events import NewEvent
-from chalicelib.domain.heads import Head
+from chalicelib.domain.pending import Pending, Settled
 from chalicelib.services.ports import Log
 
 
 @dataclass(frozen=True, slots=True)
 class Publish:
-    """The one way for events to get into a log, whichever way they came."""
+    """The one way for publishers' events to get into a log, whichever way they came."""
 
     log: Log
-    append: Callable[[Append], Appended]
+    submit: Callable[[Append], Pending]
     request_id: Callable[[], str]
 
     def __call__(
@@ -24,8 +23,8 @@ class Publish:
         events: Sequence[NewEvent],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
-    ) -> Appended | Head:
-        """The commit with the events; the log's head if there are none, for then nothing is written."""
+    ) -> Pending:
+        """The append under way; if there are no events nothing is written, and the log's head is the outcome."""
         if not events:
-            return self.log.head(server)
-        return self.append(Append(server, encoded(events), self.request_id(), condition, idempotency_key))
+            return Settled(self.log.head(server))
+        return self.submit(Append(server, encoded(events), self.request_id(), condition, idempotency_key))

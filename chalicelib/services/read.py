@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from chalicelib.domain.commits import Commit, chained
+from chalicelib.domain.commits import Commit, chained, chained_back
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.heads import Head
 from chalicelib.domain.pages import Page
@@ -58,8 +58,10 @@ def scan(
             return page
         page.wires += (wire for _, wire in found)
         page.seen, page.event_id = commit.head, commit.last
-        size += sum(len(wire) for _, wire in found)
-        if len(page.wires) == limit or size > PAGE_BYTES or monotonic() > deadline:
+        size += sum(_bytes(wire) for _, wire in found)
+        # Without a filter the next commit, if there is one, tells whether more follows; with one it might be far.
+        is_full = len(page.wires) == limit and not selection.everything
+        if is_full or size > PAGE_BYTES or monotonic() > deadline:
             page.complete = False
             return page
     return page
@@ -68,11 +70,14 @@ def scan(
 def scan_back(log: Log, head: Head, after: int, selection: Selection, limit: int) -> Page:
     """The newest `limit` selected events after `after`, newest first."""
     page = Page(seen=head, event_id=head.last)
-    for commit in log.read_back(head.server, head.session + 1):
+    size = 0
+    for commit in chained_back(log.read_back(head.server, head.session + 1)):
         if commit.last <= after:
             break
-        page.wires += (wire for _, wire in reversed(selected(commit, after, selection)))
-        if len(page.wires) >= limit:
+        found = selected(commit, after, selection)
+        page.wires += (wire for _, wire in reversed(found))
+        size += sum(_bytes(wire) for _, wire in found)
+        if len(page.wires) >= limit or size > PAGE_BYTES:
             break
     del page.wires[limit:]
     return page
@@ -100,6 +105,10 @@ def _head_at(log: Log, server: int, session: int) -> Head:
     return commit.head
 
 
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
+
+
 def _commits_for(limit: int | None, selection: Selection) -> int | None:
-    """Each commit has an event, so without a filter this many commits are enough."""
-    return limit + 1 if limit is not None and selection.everything else None
+    """Each commit has an event, so without a filter this many are enough: one may be read already, one shows more."""
+    return limit + 2 if limit is not None and selection.everything else None

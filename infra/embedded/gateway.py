@@ -11,10 +11,11 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl
 
-from chalice.app import Chalice, Response
+from chalice.app import Chalice
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
+from chalicelib.api.responses import Later
 from infra.embedded.routes import Routes
 
 TOKENS_REMEMBERED = 1_000
@@ -22,6 +23,17 @@ TOKEN_S = 60.0
 """As long as API Gateway remembers what the authorizer said."""
 
 _METHOD_ARN = "arn:aws:execute-api:local:000000000000:embedded/api/ANY/"
+
+
+PROMPT = frozenset({"/events", "/events/{vocabulary}"})
+"""Where POST appends, which takes no longer than writing does, unless ..."""
+PROMPT_BYTES = 64 * 1024
+"""... there is much to parse ..."""
+SLOW = b'"condition"'
+"""... or far to look back."""
+
+Answer = Mapping[str, Any]
+"""An answer in the form in which a Lambda function gives it: statusCode, headers, body."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +60,15 @@ class Gateway:
         self._routes = Routes(app.routes)
         self._callers: dict[str, tuple[float, dict[str, str]]] = {}
 
-    def answer(self, request: HttpRequest) -> Mapping[str, Any]:
-        """The answer in the form in which a Lambda function gives it: statusCode, headers, body."""
+    def is_prompt(self, request: HttpRequest) -> bool:
+        """Tell whether `answer` will take no longer than a write does."""
+        if request.method != "POST" or len(request.body) > PROMPT_BYTES or SLOW in request.body:
+            return False
+        found = self._routes.find(request.target.partition("?")[0])
+        return found is None or found.pattern in PROMPT
+
+    def answer(self, request: HttpRequest) -> Answer | Later:
+        """The app's answer; if it is one for later, it is settled by whoever waits for it."""
         path, _, query = request.target.partition("?")
         found = self._routes.find(path)
         if found is None:
@@ -67,7 +86,7 @@ class Gateway:
             except Unauthorized:
                 detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
                 return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
-        answer: Mapping[str, Any] = self._app(
+        answer: Answer | Later = self._app(
             {
                 "resource": found.pattern,
                 "path": path,
@@ -111,7 +130,6 @@ def _parameters(query: str) -> dict[str, list[str]] | None:
     return parameters
 
 
-def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Mapping[str, Any]:
-    response: Response = problems.problem(status, detail, headers=headers)
-    answer: Mapping[str, Any] = response.to_dict()
+def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Answer:
+    answer: Answer = problems.problem(status, detail, headers=headers).to_dict()
     return answer

@@ -1,8 +1,6 @@
-"""HTTP/1.1 over one socket: requests read one after the other, answers written in one piece each."""
+"""HTTP/1.1: bytes into requests, answers into bytes."""
 
-import socket
-from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -14,7 +12,6 @@ MOST_HEADER_BYTES = 64 * 1024
 MOST_BODY_BYTES = 6 * 1024 * 1024
 """What Lambda takes."""
 
-_CHUNK = 64 * 1024
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -26,37 +23,20 @@ class Rejected(Exception):
         self.status = status
 
 
-class Connection:
-    """One client's socket. Pipelined requests wait their turn."""
+class RequestReader:
+    """Makes requests of the bytes of one connection."""
 
-    def __init__(self, sock: socket.socket) -> None:
-        self._socket = sock
+    def __init__(self, received: Callable[[HttpRequest, bool], None], expected: Callable[[], None]) -> None:
+        """`received` gets each request and whether the connection stays open; `expected` is called for 100-continue."""
+        self._received = received
+        self._expected = expected
         self._parser = httptools.HttpRequestParser(self)
-        self._complete: deque[tuple[HttpRequest, bool]] = deque()
-        self._begin()
+        self.on_message_begin()
 
-    def request(self) -> tuple[HttpRequest, bool] | None:
-        """The next request, and whether the connection stays open after it; None when the client is gone."""
-        while not self._complete:
-            data = self._socket.recv(_CHUNK)
-            if not data:
-                return None
-            self._feed(data)
-        return self._complete.popleft()
-
-    def send(self, answer: Mapping[str, Any], keep_alive: bool) -> None:
-        """Write an answer that has the form of a Lambda function's."""
-        body = answer["body"]
-        payload = body if isinstance(body, bytes) else body.encode()
-        status = answer["statusCode"]
-        lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", f"Content-Length: {len(payload)}"]
-        lines += [f"{name}: {value}" for name, value in answer["headers"].items()]
-        if not keep_alive:
-            lines.append("Connection: close")
-        head = "\r\n".join((*lines, "\r\n")).encode("latin-1")
-        self._socket.sendall(head + payload)
-
-    def _feed(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if not self._in_body:
+            self._count_header(len(data))
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as failure:
@@ -67,32 +47,23 @@ class Connection:
             raise Rejected(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 only") from upgrade
         except httptools.HttpParserError as failure:
             raise Rejected(HTTPStatus.BAD_REQUEST, f"this is no HTTP/1.1 request: {failure}") from failure
-        if self._header_bytes == 0 and not self._in_body and not self._complete:
-            self._unfinished += len(data)
-            if self._unfinished > MOST_HEADER_BYTES:
-                raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, "the request's target is too long")
 
-    def _begin(self) -> None:
+    def on_message_begin(self) -> None:
+        """A request begins."""
         self._target = b""
         self._headers: dict[str, str] = {}
         self._header_bytes = 0
-        self._unfinished = 0
         self._in_body = False
         self._body: list[bytes] = []
         self._body_bytes = 0
 
-    def on_message_begin(self) -> None:
-        """A request begins."""
-        self._begin()
-
     def on_url(self, target: bytes) -> None:
         """A piece of its target."""
         self._target += target
-        self._count_header(len(target))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One of its headers; repeated ones are joined, as HTTP allows."""
-        self._count_header(len(name) + len(value) + 4)
+        self._count_header(len(name) + len(value))
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
@@ -100,10 +71,10 @@ class Connection:
         """Its headers are all there; a client that asks whether to go on is told so."""
         self._in_body = True
         length = self._headers.get("content-length", "0")
-        if length.isdigit() and int(length) > MOST_BODY_BYTES:
+        if length.isdigit() and int(length[:12]) > MOST_BODY_BYTES:
             raise _too_large()
         if self._headers.get("expect", "").lower() == "100-continue":
-            self._socket.sendall(b"HTTP/1.1 100 Continue\r\n\r\n")
+            self._expected()
 
     def on_body(self, data: bytes) -> None:
         """A piece of its body."""
@@ -117,14 +88,27 @@ class Connection:
         method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         request = HttpRequest(method, self._target.decode("latin-1"), self._headers, body)
-        self._complete.append((request, self._parser.should_keep_alive()))
-        self._begin()
+        self._received(request, self._parser.should_keep_alive())
+        self.on_message_begin()
 
     def _count_header(self, length: int) -> None:
         self._header_bytes += length
-        if self._header_bytes > MOST_HEADER_BYTES:
+        # Bytes count when they come and again when they turn out to be a header.
+        if self._header_bytes > 2 * MOST_HEADER_BYTES:
             limit = MOST_HEADER_BYTES // 1024
             raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the headers have more than {limit} KB")
+
+
+def answer_bytes(answer: Mapping[str, Any], keep_alive: bool) -> bytes:
+    """An answer in the form of a Lambda function's, as HTTP."""
+    body = answer["body"]
+    payload: bytes = body if isinstance(body, bytes) else body.encode()
+    status = answer["statusCode"]
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", f"Content-Length: {len(payload)}"]
+    lines += [f"{name}: {value}" for name, value in answer["headers"].items()]
+    if not keep_alive:
+        lines.append("Connection: close")
+    return "\r\n".join((*lines, "\r\n")).encode("latin-1") + payload
 
 
 def _too_large() -> Rejected:

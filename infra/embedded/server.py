@@ -1,19 +1,30 @@
-"""The server: a thread for each connection, and an end that loses nothing."""
+"""The server: one thread reads all sockets and answers what takes no time; what may wait gets a thread of its own.
 
-import contextlib
+Appends are answered on the reading thread: all that came in together are parsed first and then written together. So
+they share one fsync, and no thread has to wait for its turn of the interpreter.
+"""
+
 import logging
+import selectors
 import socket
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from chalicelib.api import problems
-from infra.embedded.gateway import Gateway
-from infra.embedded.http import Connection, Rejected
+from chalicelib.api.responses import Later
+from infra.embedded.connection import IDLE_S, Connection
+from infra.embedded.gateway import Answer, Gateway
+from infra.embedded.http import Rejected, answer_bytes
 
 BACKLOG = 1024
-IDLE_S = 75.0
-"""How long a client may keep a connection without a word, or leave a request unfinished."""
 STACK_BYTES = 512 * 1024
+MOST_WAITING = 8192
+"""Requests that may wait at once, each in a thread."""
+_SWEEP_S = 5.0
 
 _log = logging.getLogger("annals")
 
@@ -23,10 +34,16 @@ class Server:
 
     def __init__(self, gateway: Gateway, host: str, port: int) -> None:
         self._gateway = gateway
+        self._selector = selectors.DefaultSelector()
         self._listener = _listening(host, port)
-        self._lock = threading.Condition()
-        self._connections: dict[socket.socket, bool] = {}
-        """Each connection, and whether it is working on a request."""
+        self._bell, self._ear = socket.socketpair()
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._ear, selectors.EVENT_READ, self._hear)
+        threading.stack_size(STACK_BYTES)
+        self._workers = ThreadPoolExecutor(MOST_WAITING, "annals")
+        self._connections: set[Connection] = set()
+        self._unsettled: list[tuple[Connection, Later]] = []
+        self._returned: deque[Connection] = deque()
         self._stopping = False
 
     @property
@@ -36,71 +53,149 @@ class Server:
         return port
 
     def serve(self) -> None:
-        """Take connections until `stop`."""
-        threading.stack_size(STACK_BYTES)
-        while True:
-            try:
-                sock, _ = self._listener.accept()
-            except OSError:
-                if self._stopping:
-                    return
-                raise
-            with self._lock:
-                self._connections[sock] = False
-            threading.Thread(target=self._converse, args=(sock,), daemon=True).start()
+        """Take connections and answer requests until `stop`, and then until all that is under way is done."""
+        swept = time.monotonic()
+        while not self._stopping or self._connections:
+            for key, _ in self._selector.select(_SWEEP_S):
+                if isinstance(key.data, Connection):
+                    self._read(key.data)
+                else:
+                    key.data()
+            self._settle()
+            now = time.monotonic()
+            if self._stopping:
+                self._close_silent(since=now)
+            elif now - swept > _SWEEP_S:
+                swept = now
+                self._close_silent(since=now - IDLE_S)
+        self._workers.shutdown(wait=False)
+        for own in (self._selector, self._listener, self._bell, self._ear):
+            own.close()
 
-    def stop(self, release: Callable[[], None], grace_s: float = 10.0) -> bool:
-        """Take no more, let those who wait go (`release`), let everybody finish; True if all did in time."""
-        with self._lock:
-            self._stopping = True
-            idle = [sock for sock, busy in self._connections.items() if not busy]
-        # shutdown wakes accept(), close alone does not.
-        _shut(self._listener)
-        self._listener.close()
-        for sock in idle:
-            _shut(sock)
+    def stop(self, release: Callable[[], None]) -> None:
+        """Take no more requests and let those who wait go (`release`); `serve` ends when all have their answers."""
+        self._stopping = True
         release()
-        with self._lock:
-            return self._lock.wait_for(lambda: not self._connections, grace_s)
+        self._ring()
 
-    def _converse(self, sock: socket.socket) -> None:
+    def _accept(self) -> None:
         try:
-            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            sock.settimeout(IDLE_S)
-            self._answer_all(sock, Connection(sock))
-        except (OSError, TimeoutError):
-            pass  # the client is gone or silent; what it had asked for is done
-        except Exception:
-            _log.exception("connection given up")
-        finally:
-            sock.close()
-            with self._lock:
-                del self._connections[sock]
-                self._lock.notify_all()
+            sock, _ = self._listener.accept()
+        except OSError:
+            return  # the client is gone again
+        connection = Connection(sock)
+        self._connections.add(connection)
+        self._selector.register(sock, selectors.EVENT_READ, connection)
 
-    def _answer_all(self, sock: socket.socket, connection: Connection) -> None:
-        keep_alive = True
-        while keep_alive:
-            try:
-                received = connection.request()
-            except Rejected as rejection:
-                connection.send(problems.problem(rejection.status, str(rejection)).to_dict(), keep_alive=False)
-                return
-            if received is None:
-                return
-            request, keep_alive = received
-            self._connections[sock] = True
-            answer = self._gateway.answer(request)
-            keep_alive = keep_alive and not self._stopping
-            connection.send(answer, keep_alive)
-            self._connections[sock] = False
+    def _hear(self) -> None:
+        """Workers have brought connections back, or the server is to stop."""
+        self._ear.recv(4096)
+        if self._stopping:
+            with suppress(KeyError, ValueError):  # a second ring
+                self._selector.unregister(self._listener)
+            self._listener.close()
+        while self._returned:
+            connection = self._returned.popleft()
+            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
+            self._answered(connection)
+
+    def _read(self, connection: Connection) -> None:
+        try:
+            connection.read()
+        except Rejected as rejection:
+            connection.stays = False
+            self._send(connection, problems.problem(rejection.status, str(rejection)).to_dict())
+        except OSError:
+            self._close(connection)
+        else:
+            self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Answer the next request of the connection, if there is one and none is being worked on."""
+        if not connection.is_idle:
+            return
+        if not connection.requests:
+            if connection.has_ended:
+                self._close(connection)
+            return
+        request, connection.stays = connection.requests.popleft()
+        connection.is_idle = False
+        if not self._gateway.is_prompt(request):
+            self._delegate(connection, lambda: self._gateway.answer(request))
+            return
+        answer = self._gateway.answer(request)
+        if isinstance(answer, Later):
+            self._unsettled.append((connection, answer))
+        else:
+            self._send(connection, answer)
+
+    def _settle(self) -> None:
+        """Get the outcomes of all appends that came in together: the first one to be asked for writes them all."""
+        while self._unsettled:
+            together, self._unsettled = self._unsettled, []
+            for connection, later in together:
+                self._send(connection, later.settle().to_dict())
+
+    def _send(self, connection: Connection, answer: Answer) -> None:
+        connection.stays = connection.stays and not self._stopping
+        try:
+            rest = connection.send_now(answer_bytes(answer, connection.stays))
+        except OSError:
+            self._close(connection)
+            return
+        if rest:
+            self._workers.submit(self._work, connection, lambda: rest)
+            self._selector.unregister(connection.socket)
+        else:
+            self._answered(connection)
+
+    def _answered(self, connection: Connection) -> None:
+        connection.is_idle = True
+        if connection.stays and not self._stopping:
+            self._go_on(connection)
+        else:
+            self._close(connection)
+
+    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later]) -> None:
+        def answering() -> bytes:
+            found = answer()
+            settled = found.settle().to_dict() if isinstance(found, Later) else found
+            connection.stays = connection.stays and not self._stopping
+            return answer_bytes(settled, connection.stays)
+
+        self._selector.unregister(connection.socket)
+        self._workers.submit(self._work, connection, answering)
+
+    def _work(self, connection: Connection, answering: Callable[[], bytes]) -> None:
+        """In a thread of its own: find the answer, send it, and bring the connection back."""
+        try:
+            connection.send_all(answering())
+        except OSError:
+            connection.stays = False  # the client is gone; what it had asked for is done
+        except Exception:
+            _log.exception("a request could not be answered")
+            connection.stays = False
+        finally:
+            self._returned.append(connection)
+            self._ring()
+
+    def _ring(self) -> None:
+        with suppress(OSError):  # the server is gone
+            self._bell.send(b"!")
+
+    def _close_silent(self, since: float) -> None:
+        for connection in [one for one in self._connections if one.is_idle and one.heard <= since]:
+            self._close(connection)
+
+    def _close(self, connection: Connection) -> None:
+        with suppress(KeyError, ValueError):
+            self._selector.unregister(connection.socket)
+        connection.socket.close()
+        self._connections.discard(connection)
 
 
 def _listening(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    return socket.create_server((host, port), family=family, backlog=BACKLOG)
-
-
-def _shut(sock: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # it may be closed already
-        sock.shutdown(socket.SHUT_RD)
+    listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
+    listener.setblocking(False)
+    return listener

@@ -1,0 +1,30 @@
+"""Appends under way: what will be answered once they are written."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from chalicelib.domain.commits import Appended
+from chalicelib.domain.heads import Head
+
+
+class Pending(Protocol):
+    """A request to write whose outcome may not be known yet."""
+
+    @property
+    def done(self) -> bool:
+        """Whether `result` would answer at once."""
+
+    def result(self) -> Appended | Head:
+        """The outcome, or raise why it is refused; waits until it is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """An outcome that is known; the log's head if there was nothing to write."""
+
+    outcome: Appended | Head
+    done = True
+
+    def result(self) -> Appended | Head:
+        """The outcome."""
+        return self.outcome

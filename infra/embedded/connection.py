@@ -1,0 +1,64 @@
+"""A client's connection: its socket, and the requests that wait for their turn."""
+
+import socket
+import time
+from collections import deque
+
+from infra.embedded.gateway import HttpRequest
+from infra.embedded.http import RequestReader
+
+IDLE_S = 75.0
+"""How long a client may keep a connection without a word, leave a request unfinished or an answer unread."""
+
+_CHUNK = 256 * 1024
+
+
+class Connection:
+    """Reads never wait; writes do only where they are allowed to."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = sock
+        self.requests: deque[tuple[HttpRequest, bool]] = deque()
+        """Each complete request, and whether the connection stays open after it."""
+        self.is_idle = True
+        """Whether no request is being worked on."""
+        self.stays = True
+        """Whether the connection stays open after the answer under way."""
+        self.has_ended = False
+        """Whether the client will send no more."""
+        self.heard = time.monotonic()
+        self._reader = RequestReader(self._received, self._expected)
+
+    def read(self) -> None:
+        """Take what there is; raises `Rejected` if it is no HTTP, `OSError` if the client is gone."""
+        try:
+            data = self.socket.recv(_CHUNK)
+        except BlockingIOError:
+            return
+        self.heard = time.monotonic()
+        if data:
+            self._reader.feed(data)
+        else:
+            self.has_ended = True
+
+    def send_now(self, data: bytes) -> bytes:
+        """Send as much as goes without waiting; the rest."""
+        try:
+            sent = self.socket.send(data)
+        except BlockingIOError:
+            sent = 0
+        return data[sent:]
+
+    def send_all(self, data: bytes) -> None:
+        """Send all of it, however slowly the client reads, within reason."""
+        self.socket.settimeout(IDLE_S)
+        self.socket.sendall(data)
+        self.socket.setblocking(False)
+
+    def _received(self, request: HttpRequest, stays: bool) -> None:
+        self.requests.append((request, stays))
+
+    def _expected(self) -> None:
+        self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
