@@ -1,6 +1,7 @@
 # make run    the server on http://127.0.0.1:8000 (HOST, PORT and DATA_DIR change that)
 # make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
 # make test   all tests;  make check  format, lint, types, import rules
+# make rebuild   build the views anew from the log, also while the server runs
 # make torture, make bench   proof and speed; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -13,7 +14,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token test check format torture bench clean
+.PHONY: help run token rebuild test check format torture bench clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -23,6 +24,9 @@ run: .venv/embedded
 
 token: .venv/embedded
 	@$(BIN)/python -m infra.embedded.tokens --user "$(or $(if $(filter command,$(firstword $(origin USER))),$(USER)),operator)" --org "$(or $(ORG),local)" --groups "$(if $(filter command,$(firstword $(origin GROUPS))),$(GROUPS),readers,publishers)"
+
+rebuild: .venv/embedded
+	@$(BIN)/python -m infra.embedded.rebuild
 
 test: .venv/dev .venv-ministack/ready
 	$(BIN)/python -m pytest $(TESTS)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
+from chalicelib.domain import durations
 from chalicelib.domain.access import Groups
 
 
@@ -20,6 +21,12 @@ class Settings:
     views_table: str
     longest_poll_s: float
     most_results: int
+    streams: bool
+    """Whether an answer may come piece by piece; API Gateway cannot do that."""
+    retention_s: float | None
+    """Events older than this are forgotten; None: never."""
+    retention_events: int | None
+    """All but so many of the latest are forgotten; None: none."""
     jwt_key: str
     """The HS256 key of local tokens; empty if an issuer signs them."""
     oidc_issuer: str
@@ -42,6 +49,9 @@ class Settings:
             views_table=get("VIEWS_TABLE") or "annals-views",
             longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda else 3600)),
             most_results=int(get("MOST_RESULTS") or 4096),
+            streams=not on_lambda,
+            retention_s=durations.parse(get("RETENTION")) if get("RETENTION") else None,
+            retention_events=int(get("RETENTION_EVENTS") or 0) or None,
             jwt_key=get("JWT_KEY") or "",
             oidc_issuer=get("OIDC_ISSUER") or "",
             oidc_audience=get("OIDC_AUDIENCE") or "",

@@ -10,8 +10,10 @@ from chalicelib.api.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.domain.pending import Settled
 from chalicelib.services.append import Appender
 from chalicelib.services.organizations import Organizations
-from chalicelib.services.ports import Clock, Log, Wake
+from chalicelib.services.ports import Clock, Log, Views, Wake
+from chalicelib.services.present import Present
 from chalicelib.services.publish import Publish
+from chalicelib.services.retention import Retention
 from chalicelib.settings import Settings
 
 
@@ -20,13 +22,23 @@ class Annals:
     """Everything a request may need."""
 
     settings: Settings
+    clock: Clock
     log: Log
+    views: Views
+    present: Present
+    retention: Retention
     wake: Wake
     appender: Appender
     publish: Publish
     organizations: Organizations
     verifier: Verifier
+    forget: Callable[[int, int], int]
+    """Delete some of a log's commits up to a session; how many. On AWS the tables do that by themselves."""
     close: Callable[[], None]
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 @cache
@@ -36,35 +48,68 @@ def annals() -> Annals:
     return embedded(settings) if settings.store == "sqlite" else on_aws(settings)
 
 
-def embedded(settings: Settings, clock: Clock = lambda: time.time_ns() // 1_000_000) -> Annals:
+def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
     """One process with its log in SQLite: group commit, and readers told at once."""
     from chalicelib.services.group_commit import GroupCommit  # noqa: PLC0415  (each way to run loads its own)
     from chalicelib.services.wakes import Bell  # noqa: PLC0415
+    from chalicelib.store.sqlite import views as sqlite_views  # noqa: PLC0415
     from chalicelib.store.sqlite.database import Database  # noqa: PLC0415
     from chalicelib.store.sqlite.log import SqliteLog  # noqa: PLC0415
 
     database = Database(settings.data_dir / "annals.sqlite")
-    log = SqliteLog(database)
-    bell = Bell()
-    appender = Appender(log, clock)
+    views_database = Database(settings.data_dir / "views.sqlite", sqlite_views.SCHEMA, durable=False)
+    log, views, bell = SqliteLog(database), sqlite_views.SqliteViews(views_database), Bell()
+    present = Present(log, views)
+    appender = Appender(log, clock, present=present)
 
-    publish = Publish(log, GroupCommit(appender, written=bell.ring).submit, request_id)
+    def close() -> None:
+        database.close()
+        views_database.close()
+
     return Annals(
-        settings, log, bell, appender, publish, Organizations(log, appender), verifier(settings), database.close
+        settings=settings,
+        clock=clock,
+        log=log,
+        views=views,
+        present=present,
+        retention=Retention(log, clock, settings.retention_s, settings.retention_events),
+        wake=bell,
+        appender=appender,
+        publish=Publish(log, GroupCommit(appender, written=bell.ring).submit, request_id),
+        organizations=Organizations(log, appender),
+        verifier=verifier(settings),
+        forget=log.forget,
+        close=close,
     )
 
 
-def on_aws(settings: Settings, clock: Clock = lambda: time.time_ns() // 1_000_000) -> Annals:
+def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
     """A Lambda function with its log in DynamoDB."""
     from chalicelib.services.wakes import Looking  # noqa: PLC0415  (each way to run loads its own)
     from chalicelib.store.dynamodb.client import dynamodb_client  # noqa: PLC0415
     from chalicelib.store.dynamodb.log import DynamoLog  # noqa: PLC0415
+    from chalicelib.store.dynamodb.views import DynamoViews  # noqa: PLC0415
 
-    log = DynamoLog(dynamodb_client(), settings.log_table, settings.views_table)
-    appender = Appender(log, clock)
-    publish = Publish(log, lambda append: Settled(appender.append(append)), request_id)
-    organizations = Organizations(log, appender)
-    return Annals(settings, log, Looking(), appender, publish, organizations, verifier(settings), close=lambda: None)
+    client = dynamodb_client()
+    log = DynamoLog(client, settings.log_table, settings.views_table)
+    views = DynamoViews(client, settings.views_table)
+    present = Present(log, views)
+    appender = Appender(log, clock, present=present)
+    return Annals(
+        settings=settings,
+        clock=clock,
+        log=log,
+        views=views,
+        present=present,
+        retention=Retention(log, clock, settings.retention_s, settings.retention_events),
+        wake=Looking(),
+        appender=appender,
+        publish=Publish(log, lambda append: Settled(appender.append(append)), request_id),
+        organizations=Organizations(log, appender),
+        verifier=verifier(settings),
+        forget=lambda _server, _session: 0,
+        close=lambda: None,
+    )
 
 
 def verifier(settings: Settings) -> Verifier:

@@ -15,8 +15,11 @@ from moto import mock_aws
 from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.tables import create_tables
+from chalicelib.store.dynamodb.views import DynamoViews
 from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
+from chalicelib.store.sqlite.views import SCHEMA as VIEWS_SCHEMA
+from chalicelib.store.sqlite.views import SqliteViews
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -32,6 +35,13 @@ POLL_S = 0.05
 def sqlite_log(tmp_path: Path) -> Iterator[SqliteLog]:
     database = Database(tmp_path / "annals.sqlite")
     yield SqliteLog(database)
+    database.close()
+
+
+@pytest.fixture
+def sqlite_views(tmp_path: Path) -> Iterator[SqliteViews]:
+    database = Database(tmp_path / "views.sqlite", VIEWS_SCHEMA, durable=False)
+    yield SqliteViews(database)
     database.close()
 
 
@@ -65,9 +75,20 @@ def moto_client(regional_client: "DynamoDBClient") -> Iterator["DynamoDBClient"]
 
 
 @pytest.fixture
-def moto_log(moto_client: "DynamoDBClient") -> DynamoLog:
+def moto_tables(moto_client: "DynamoDBClient") -> "DynamoDBClient":
+    """The client, with both tables there."""
     create_tables(moto_client, "log", "views")
-    return DynamoLog(moto_client, "log", "views")
+    return moto_client
+
+
+@pytest.fixture
+def moto_log(moto_tables: "DynamoDBClient") -> DynamoLog:
+    return DynamoLog(moto_tables, "log", "views")
+
+
+@pytest.fixture
+def moto_views(moto_tables: "DynamoDBClient") -> DynamoViews:
+    return DynamoViews(moto_tables, "views", threads=1)
 
 
 @pytest.fixture(scope="session")
@@ -97,12 +118,24 @@ def ministack_client(ministack: str, aws_environment: None) -> Iterator["DynamoD
 
 
 @pytest.fixture
-def ministack_log(ministack_client: "DynamoDBClient") -> DynamoLog:
-    """An empty log in tables of its own."""
+def ministack_tables(ministack_client: "DynamoDBClient") -> tuple[str, str]:
+    """The names of two empty tables, for the log and for views."""
     suffix = uuid.uuid4().hex
     log_table, views_table = f"log-{suffix}", f"views-{suffix}"
     create_tables(ministack_client, log_table, views_table)
-    return DynamoLog(ministack_client, log_table, views_table)
+    return log_table, views_table
+
+
+@pytest.fixture
+def ministack_log(ministack_client: "DynamoDBClient", ministack_tables: tuple[str, str]) -> DynamoLog:
+    """An empty log in tables of its own."""
+    return DynamoLog(ministack_client, *ministack_tables)
+
+
+@pytest.fixture
+def ministack_views(ministack_client: "DynamoDBClient", ministack_tables: tuple[str, str]) -> DynamoViews:
+    """Empty views in a table of their own."""
+    return DynamoViews(ministack_client, ministack_tables[1])
 
 
 def _ministack_environment(port: int, home: Path) -> dict[str, str]:

@@ -69,6 +69,10 @@ class Caller:
             raise Forbidden(f"'{self.user}' is not associated with organization '{named}'")
         return named
 
+    def meant(self) -> tuple[str, ...]:
+        """The organizations that a query spans: the one in the header, else all of the token."""
+        return (self.organization(),) if self.chosen is not None or not self.organizations else self.organizations
+
     def _member(self, allowed: frozenset[str]) -> Self:
         if self.groups.isdisjoint(allowed):
             raise Forbidden(f"User or client '{self.user}' does not have access to that action on this server.")

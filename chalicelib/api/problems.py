@@ -18,6 +18,7 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.BadInput: HTTPStatus.BAD_REQUEST,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.NoSuchOrganization: HTTPStatus.NOT_FOUND,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.ConditionFailed: HTTPStatus.CONFLICT,

@@ -1,82 +1,61 @@
 """Requests: parsed once, checked at the edge, told what is wrong with them."""
 
 from collections.abc import Mapping
-from typing import Annotated, TypeVar
+from typing import Any, TypeVar
 
 from chalice.app import Request
-from pydantic import AfterValidator, BaseModel, Field, ValidationError
+from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
-from chalicelib.domain.appends import AppendCondition, idempotency_key_checked
-from chalicelib.domain.durations import Duration
+from chalicelib.api.parameters import AppendRequest
+from chalicelib.domain.appends import idempotency_key_checked
 from chalicelib.domain.errors import BadInput, UnsupportedMediaType
-from chalicelib.domain.event_types import Pattern
-from chalicelib.domain.events import Key, NewEvent
-from chalicelib.domain.ids import EventId, Id
-from chalicelib.domain.model import Model
+from chalicelib.domain.event_types import SUBTYPE
+from chalicelib.domain.events import NewEvent
+from chalicelib.domain.path_query import PathQuery, PathQueryJson
+from chalicelib.domain.vocabularies import Vocabulary
 
 M = TypeVar("M", bound=BaseModel)
 
 MOST_PROBLEMS = 5
+LONGEST_TEXT = 400
 
 
-class AppendRequest(Model):
-    """The body of `POST /events`."""
-
-    events: tuple[NewEvent, ...]
-    condition: AppendCondition | None = None
-
-
-class PublishRequest(AppendRequest):
-    """What the Lambda function `publish` is invoked with."""
-
-    org: str
-    idempotency_key: Annotated[str, AfterValidator(idempotency_key_checked)] | None = Field(
-        None, alias="idempotencyKey"
-    )
+def vocabulary_events(vocabulary: Vocabulary, request: Request) -> AppendRequest:
+    """The body of `POST /events/{vocabulary}`: one event in the vocabulary's JSON, or `{"events": […]}` of such."""
+    value = _json_body(request)
+    if not (isinstance(value, dict) and isinstance(value.get("events"), list)):
+        return AppendRequest(events=(_vocabulary_event(vocabulary, value),))
+    events = [_vocabulary_event(vocabulary, one, f"events.{place}") for place, one in enumerate(value["events"])]
+    return checked(AppendRequest, {**value, "events": events})
 
 
-class QueuedRequest(Model):
-    """The body of a message in the ingest queue; its group says for which organization."""
-
-    events: tuple[NewEvent, ...]
-
-
-def _not_zero(limit: int) -> int:
-    if limit == 0:
-        raise ValueError("Invalid limit=0; a positive limit is the oldest first, a negative one the newest first")
-    return limit
-
-
-class FeedParameters(Model):
-    """The query of `GET /events`."""
-
-    types: tuple[Pattern, ...] | None = None
-    keys: tuple[Key, ...] | None = None
-    after: EventId = 0
-    timeout: Duration = 0.0
-    limit: Annotated[int, Field(ge=-1_000_000, le=1_000_000), AfterValidator(_not_zero)] | None = None
-
-
-class ServerParameters(Model):
-    """The query or body of `/events/server`."""
-
-    server: Annotated[int, Field(ge=1)] | None = None
-    last_event_id: Id | None = Field(None, alias="lastEventId")
-    max_results: Annotated[int, Field(ge=0)] | None = Field(None, alias="maxResults")
+def path_query(request: Request, collection: str) -> PathQuery:
+    """Which objects are meant: with GET by the URL's path, with POST by the body."""
+    if request.method == "POST" and request.raw_body:
+        return body(PathQueryJson, request).query()
+    base = request.path.partition("{collection}")[0] + collection
+    path: str = request.to_original_event()["path"]
+    try:
+        return PathQuery.from_uri(path[len(base) :] or "/")
+    except ValueError as failure:
+        raise BadInput(str(failure)) from failure
 
 
 def body(model: type[M], request: Request) -> M:
     """The request's JSON body as `model`."""
-    content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if content_type != "application/json" and not content_type.endswith("+json"):
-        raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
-    return json(model, request.raw_body)
+    return checked(model, _json_body(request))
 
 
 def query_or_body(model: type[M], request: Request) -> M:
     """The parameters of a query that may be asked with GET or with POST."""
     return query(model, request) if request.method == "GET" else body(model, request)
+
+
+def accepts(request: Request, content_type: str) -> bool:
+    """Tell whether the client asks for this very content type."""
+    accepted = request.headers.get("accept", "").lower().split(",")
+    return any(part.partition(";")[0].strip() == content_type for part in accepted)
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -86,12 +65,8 @@ def idempotency_key(request: Request) -> str | None:
 
 
 def json(model: type[M], text: bytes | str) -> M:
-    """JSON text as `model`; NaN and Infinity are not JSON."""
-    try:
-        value = from_json(text, allow_inf_nan=False)
-    except ValueError as failure:
-        raise BadInput(f"the body is no JSON: {failure}") from failure
-    return checked(model, value)
+    """JSON text as `model`."""
+    return checked(model, _parsed(text))
 
 
 def query(model: type[M], request: Request) -> M:
@@ -111,32 +86,59 @@ def query(model: type[M], request: Request) -> M:
 def checked(model: type[M], value: object) -> M:
     """`value` as `model`, or what is wrong with it."""
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, by_alias=True, by_name=False)
     except ValidationError as failure:
         raise BadInput(explained(failure)) from failure
 
 
-def explained(failure: ValidationError) -> str:
-    """What is wrong, in words, the first few places."""
+def explained(failure: ValidationError, *within: str) -> str:
+    """What is wrong, in words, the first few places; `within` says where in the request they are."""
     errors = failure.errors(include_url=False, include_context=False)
-    told = "; ".join(_explained(error) for error in errors[:MOST_PROBLEMS])
+    told = "; ".join(_explained(error, within) for error in errors[:MOST_PROBLEMS])
     more = len(errors) - MOST_PROBLEMS
     return f"{told}; and {more} more" if more > 0 else told
 
 
-def _explained(error: ErrorDetails) -> str:
-    place = ".".join(str(part) for part in error["loc"])
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
+
+
+def _json_body(request: Request) -> Any:
+    content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if content_type != "application/json" and not content_type.endswith("+json"):
+        raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
+    return _parsed(request.raw_body)
+
+
+def _parsed(text: bytes | str) -> Any:
+    """NaN and Infinity are not JSON."""
+    try:
+        return from_json(text, allow_inf_nan=False)
+    except ValueError as failure:
+        raise BadInput(f"the body is no JSON: {failure}") from failure
+
+
+def _vocabulary_event(vocabulary: Vocabulary, value: object, *within: str) -> NewEvent:
+    try:
+        return vocabulary.new_event(value)
+    except ValidationError as failure:
+        raise BadInput(explained(failure, *within)) from failure
+
+
+def _explained(error: ErrorDetails, within: tuple[str, ...]) -> str:
+    place = ".".join(str(part) for part in (*within, *error["loc"]))
     message = error["msg"].removeprefix("Value error, ")
     match error["type"]:
         case "extra_forbidden":
             message = "unknown field"
         case "missing":
             message = "missing"
-        case "string_pattern_mismatch":
+        case "string_pattern_mismatch" if SUBTYPE in message:
             message = f"subtype '{str(error['input'])[:80]}' must not be empty nor contain '?', '*' or '/'"
-    return f"{place}: {message}" if place else message
+    return f"{_short(place)}: {_short(message)}" if place else _short(message)
 
 
 def _is_list(model: type[BaseModel], name: str) -> bool:
-    annotation = model.model_fields[name].annotation if name in model.model_fields else None
-    return "tuple" in str(annotation)
+    """Whether the field called `name` on the wire is a list."""
+    fields = (field for key, field in model.model_fields.items() if (field.alias or key) == name)
+    return any("tuple" in str(field.annotation) for field in fields)

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.api import requests
+from chalicelib.api.parameters import QueuedRequest
 from chalicelib.domain.appends import encoded
 from chalicelib.domain.errors import Refused
 from chalicelib.domain.messages import Failure, Message
@@ -38,6 +39,6 @@ def _message(record: Mapping[str, Any]) -> Message:
 
 def _texts(body: str) -> tuple[str, ...] | Refused:
     try:
-        return encoded(requests.json(requests.QueuedRequest, body).events)
+        return encoded(requests.json(QueuedRequest, body).events)
     except Refused as refusal:
         return refusal

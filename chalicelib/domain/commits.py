@@ -45,10 +45,10 @@ class Commit:
         """The JSON of each event."""
         return self.body[1:-1].split(_BETWEEN)
 
-    @property
-    def events(self) -> Iterator[Event]:
+    @cached_property
+    def events(self) -> tuple[Event, ...]:
         """The events in order."""
-        return (
+        return tuple(
             Event(Id(self.server, self.session, i), self.at + i - 1, self.at, text)
             for i, text in enumerate(self.texts, start=1)
         )

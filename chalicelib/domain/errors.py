@@ -5,7 +5,8 @@ AnnalsError
 │   ├── BadInput                it breaks a rule: say which, and what is right
 │   ├── TooLarge                it is beyond a limit
 │   ├── UnsupportedMediaType    it is in a format nobody here reads
-│   ├── NoSuchOrganization      nobody created the organization yet
+│   ├── NotFound                what it names does not exist
+│   │   └── NoSuchOrganization  nobody created the organization yet
 │   ├── Forbidden               the caller lacks the organization or the group
 │   ├── ConditionFailed         an event matches its append condition
 │   └── KeyReused               its idempotency key came with another request before
@@ -38,7 +39,11 @@ class UnsupportedMediaType(Refused):
     """The request is in a format nobody here reads."""
 
 
-class NoSuchOrganization(Refused):
+class NotFound(Refused):
+    """What the request names does not exist."""
+
+
+class NoSuchOrganization(NotFound):
     """Nobody created this organization yet."""
 
     def __init__(self, organization: str) -> None:

@@ -19,4 +19,11 @@ class Empty:
     last_event_id: int
 
 
-EventSeq = NonEmpty | Empty
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """Something after the position asked for is forgotten: begin again with a snapshot, or after `event_id`."""
+
+    event_id: int
+
+
+EventSeq = NonEmpty | Empty | Torn

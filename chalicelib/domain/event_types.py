@@ -48,7 +48,8 @@ def _split(value: object) -> object:
     return value
 
 
-Subtype = Annotated[str, StringConstraints(pattern=r"^[^?*/]+$")]
+SUBTYPE = r"^[^?*/]+$"
+Subtype = Annotated[str, StringConstraints(pattern=SUBTYPE)]
 """Any text without the characters that mean something in patterns. Checked in compiled code: this is the hot path."""
 
 CheckedEventType = tuple[Subtype, ...]

@@ -6,9 +6,11 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
+from chalicelib.domain.model import WholeNumber
+
 EVENT_ID_END = 2**53
 
-EventId = Annotated[int, Field(ge=0, lt=EVENT_ID_END)]
+EventId = Annotated[WholeNumber, Field(ge=0, lt=EVENT_ID_END)]
 """Milliseconds since 1970 times 1000, made unique. 53 bits, so JavaScript reads it exactly."""
 
 _ID = re.compile(r"(\d{1,15})\.(\d{1,15})\.(\d{1,15})", re.ASCII)

@@ -1,6 +1,18 @@
 """The common ground of all values that come from or go to JSON."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+
+def _not_bool(value: object) -> object:
+    if isinstance(value, bool):
+        raise ValueError("a number is needed, not true or false")
+    return value
+
+
+WholeNumber = Annotated[int, BeforeValidator(_not_bool)]
+"""A number; pydantic alone would take true for 1."""
 
 
 class Model(BaseModel):

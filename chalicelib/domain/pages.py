@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from chalicelib.domain.heads import Head
 
 
-@dataclass
+@dataclass(frozen=True, slots=True)
 class Page:
     """Events found, and how far the log was looked through to find them."""
 
@@ -15,5 +15,7 @@ class Page:
     """The last EventId looked at."""
     wires: list[str] = field(default_factory=list)
     """The JSON of each event."""
+    first_at: int | None = None
+    """The time of the first event found."""
     complete: bool = True
     """Whether the page goes to the end of the log as it was."""

@@ -1,16 +1,23 @@
-"""Which events a reader or an append condition means: by type and by key."""
+"""Which events a reader or an append condition means: by type, by key, by object."""
 
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from chalicelib.domain.event_types import Pattern, matches
+from chalicelib.domain import vocabularies
+from chalicelib.domain.event_types import EventType, Pattern, matches
 from chalicelib.domain.events import Event, Key
 from chalicelib.domain.model import Model
+from chalicelib.domain.objects import ObjectRef
+from chalicelib.domain.path_query import PathQuery
 
 
 def _in_order(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(keys)))
+
+
+Patterns = Annotated[tuple[Pattern, ...], Field(max_length=100)]
+Keys = Annotated[tuple[Key, ...], Field(max_length=100), AfterValidator(_in_order)]
 
 
 class Selection(Model):
@@ -19,17 +26,52 @@ class Selection(Model):
     An empty list is not absent: it selects nothing.
     """
 
-    types: Annotated[tuple[Pattern, ...], Field(max_length=100)] | None = None
-    keys: Annotated[tuple[Key, ...], Field(max_length=100), AfterValidator(_in_order)] | None = None
+    types: Patterns | None = None
+    keys: Keys | None = None
 
     @property
     def everything(self) -> bool:
         """Whether no event can fail."""
         return self.keys is None and (self.types is None or ("*",) in self.types)
 
+    @property
+    def refs(self) -> tuple[ObjectRef, ...] | None:
+        """The objects that together hold all selected events; None if they are not known so well."""
+        if self.keys is None:
+            return None
+        return tuple(ref for key in self.keys for ref in vocabularies.refs_of_key(key))
+
     def selects(self, event: Event) -> bool:
         """Tell whether `event` is meant."""
         stored = event.stored
-        return (self.keys is None or stored.key in self.keys) and (
-            self.types is None or any(matches(stored.type, pattern) for pattern in self.types)
+        return (self.keys is None or stored.key in self.keys) and self.selects_type(stored.type)
+
+    def selects_type(self, event_type: EventType) -> bool:
+        """Tell whether events of this type may be meant."""
+        return self.types is None or any(matches(event_type, pattern) for pattern in self.types)
+
+
+class ObjectSelection(Selection):
+    """Events about the objects of a collection that a path query means."""
+
+    collection: str
+    query: PathQuery
+
+    @property
+    def everything(self) -> bool:
+        """Never: an event may be about nothing."""
+        return False
+
+    @property
+    def refs(self) -> tuple[ObjectRef, ...] | None:
+        """The objects, if each is named."""
+        found = [ObjectRef(self.collection, pattern.text) for pattern in self.query.patterns]
+        return tuple(found) if all(vocabularies.is_exact(ref) for ref in found) else None
+
+    def selects(self, event: Event) -> bool:
+        """Tell whether `event` is meant."""
+        stored = event.stored
+        return super().selects(event) and any(
+            ref.collection == self.collection and vocabularies.matches(self.query, ref)
+            for ref in vocabularies.objects_of(stored.type, stored.key)
         )

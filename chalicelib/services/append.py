@@ -12,7 +12,7 @@ from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, Conflict, 
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
 from chalicelib.services.ports import Clock, Log
-from chalicelib.services.read import session_at
+from chalicelib.services.present import NoViews, Present
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
@@ -53,8 +53,10 @@ class Appender:
         clock: Clock,
         pause: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
+        present: Present | None = None,
     ) -> None:
         self._log = log
+        self._present = present or Present(log, NoViews())
         self._clock = clock
         self._pause = pause
         self._monotonic = monotonic
@@ -77,9 +79,16 @@ class Appender:
             head = self._heads[append.server] = self._log.head(append.server)
             if condition.after > head.last:
                 raise BadInput(f"after={condition.after} lies in the future: the last event is {head.last}")
-        start = session_at(self._log, head, condition.after)
-        end = _refuse_match(condition, chained(start, self._log.read(append.server, start.session)))
-        return replace(append, checked=end or start)
+        start = self._present.at(append.server, condition.after)
+        ahead = self._present.ahead(start, condition.fail_if_events_match)
+        try:
+            end = _refuse_match(condition, ahead.commits) or ahead.known
+        except ConditionFailed:
+            # What matches may be this very request, written since we looked for its receipt.
+            if self._was_granted(append):
+                return append
+            raise
+        return replace(append, checked=end if end.session > ahead.known.session else ahead.known)
 
     def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
         """Write several requests at once, each its own session; the outcome of each, in order.
@@ -129,11 +138,18 @@ class Appender:
         now_ms = self._clock()
         for append in appends:
             try:
-                outcome = self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
+                outcome = self._outcome(append, plan, now_ms)
             except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
+
+    def _outcome(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+        try:
+            return self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
+        except ConditionFailed as refusal:
+            # What matches may be this very request, written since we looked for its receipt.
+            return self._replayed(append, plan, now_ms) or refusal
 
     def _replayed(self, append: Append, plan: _Plan, now_ms: int) -> Outcome | None:
         """The first answer to this idempotency key, if it was used before."""

@@ -7,6 +7,7 @@ from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.commits import chained
 from chalicelib.domain.errors import BadInput, ConditionFailed, NoSuchOrganization
 from chalicelib.domain.heads import Head
+from chalicelib.domain.ids import Id
 from chalicelib.domain.organizations import DIRECTORY, Organization, created, name_checked, name_of, not_yet_created
 from chalicelib.services.append import Appender
 from chalicelib.services.ports import Log
@@ -30,6 +31,16 @@ class Organizations:
         except KeyError:
             raise NoSuchOrganization(name) from None
 
+    def servers(self, names: Sequence[str]) -> list[int]:
+        """The servers of those of the organizations that exist; there must be one."""
+        known = [self._servers[name] for name in names if name in self._servers]
+        if len(known) < len(names):
+            self._refresh()
+            known = [self._servers[name] for name in names if name in self._servers]
+        if not known:
+            raise NoSuchOrganization(names[0])
+        return sorted(set(known))
+
     def server_among(self, names: Sequence[str], default: str, server: int | None) -> int:
         """`server` itself if it belongs to one of the organizations `names`; that of `default` if none is asked for."""
         if server is None:
@@ -39,6 +50,11 @@ class Organizations:
         if server not in allowed:
             raise BadInput(f"server {server} is none of yours, which are {allowed}")
         return server
+
+    def refuse_foreign(self, event_id: Id | None, servers: Sequence[int]) -> None:
+        """Refuse the id of an event in the log of somebody else; one of no log at all is merely not found."""
+        if event_id is not None and event_id.server not in servers and event_id.server in self._servers.values():
+            raise BadInput(f"lastEventId {event_id} is of server {event_id.server}, which is none of yours: {servers}")
 
     def all(self) -> list[Organization]:
         """Every organization, in the order of creation."""

@@ -6,6 +6,7 @@ from typing import Protocol
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
+from chalicelib.domain.records import Change, Record
 
 Clock = Callable[[], int]
 """Milliseconds since 1970, as this machine believes."""
@@ -17,6 +18,9 @@ class Log(Protocol):
     def head(self, server: int) -> Head:
         """Where the log of `server` ends."""
 
+    def start(self, server: int) -> Head:
+        """The head before the first commit that is kept."""
+
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`.
 
@@ -27,6 +31,9 @@ class Log(Protocol):
     def commit(self, server: int, session: int) -> Commit | None:
         """The commit with this session, if there is one."""
 
+    def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
+        """The commits with these sessions, in the order given, fetched page by page; missing ones are left out."""
+
     def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
         """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
 
@@ -35,6 +42,22 @@ class Log(Protocol):
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
         """What the idempotency key was used for, unless it expired before `now_s`."""
+
+
+class Views(Protocol):
+    """Records of views. Reads are strongly consistent."""
+
+    def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
+        """Those of the items that there are, by item."""
+
+    def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
+        """Records with `start <= item < end` in the order of their items' bytes, or backwards, fetched page by page."""
+
+    def put(self, changes: Sequence[Change]) -> list[Change]:
+        """Write each change by itself; return those refused because the stored record is not what it was."""
+
+    def drop(self, view: str) -> int:
+        """Forget some records of a view; how many, 0 when none are left."""
 
 
 class Wake(Protocol):

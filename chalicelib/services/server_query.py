@@ -9,6 +9,7 @@ from chalicelib.domain.pages import Page
 from chalicelib.domain.selection import Selection
 from chalicelib.services.ports import Log
 from chalicelib.services.read import scan
+from chalicelib.services.retention import Retention
 
 EVERYTHING = Selection()
 
@@ -22,13 +23,16 @@ class ServerQuery:
     max_results: int | None = None
 
 
-def query_server(query: ServerQuery, log: Log, most: int) -> Page:
+def query_server(query: ServerQuery, log: Log, retention: Retention, most: int) -> Page:
     """The events, ascending; the page is not complete if more follow. Never more than `most`."""
     last = query.last_event_id or Id(query.server, 0, 0)
     if last.server != query.server:
         raise BadInput(f"lastEventId {last} is an event of another server than {query.server}")
     limit = most if query.max_results is None else min(query.max_results, most)
     start, after = _position(log, last)
+    forgotten = retention.forgotten(query.server)
+    if after < forgotten.last:
+        start, after = forgotten.before, forgotten.last
     return scan(log, start, after, EVERYTHING, limit)
 
 

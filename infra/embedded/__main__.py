@@ -7,25 +7,30 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from types import FrameType
 
 from infra.embedded import tokens
 
 FIRST_ORGANIZATION = "local"
+ENDINGS = {signal.SIGTERM, signal.SIGINT}
 GRACE_S = 10.0
 """How long requests under way may take to end."""
 
 
 def main() -> None:
     """Serve until SIGTERM or Ctrl-C."""
+    # Blocked before the first thread starts, so that all inherit it. A handler would not do: the kernel may hand the
+    # signal to any thread, and the main thread, waiting, would not wake to run it.
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
-    data_dir = Path(os.environ.get("DATA_DIR") or "data")
+    data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
+    os.environ["DATA_DIR"] = str(data_dir)
     signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
     from chalicelib.wiring import annals  # noqa: PLC0415
     from infra.embedded.gateway import Gateway  # noqa: PLC0415
+    from infra.embedded.pump import Pump  # noqa: PLC0415
     from infra.embedded.server import Server  # noqa: PLC0415
 
     parts = annals()
@@ -38,18 +43,12 @@ def main() -> None:
     serving.start()
     _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)
 
-    stopped = threading.Event()
-
-    def stop(number: int, frame: FrameType | None) -> None:
-        del number, frame
-        stopped.set()
-
-    signal.signal(signal.SIGTERM, stop)
-    signal.signal(signal.SIGINT, stop)
-    stopped.wait()
+    pump = Pump()
+    signal.sigwait(ENDINGS)
     server.stop(release=parts.wake.close)
     serving.join(GRACE_S)
     finished = not serving.is_alive()
+    pump.stop()
     parts.close()
     sys.stdout.flush()
     os._exit(0 if finished else 1)  # a client that does not read its answer must not keep us
@@ -59,7 +58,7 @@ def _greet(address: str, data_dir: Path, signing_key: str) -> None:
     token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
     event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
     print(
-        f"Annals serves {address}, its data is in {data_dir.resolve()}\n\n"
+        f"Annals serves {address}, its data is in {data_dir}\n\n"
         "Publish a first event:\n\n"
         f"  curl -i {address}/events -H 'Authorization: Bearer {token}' \\\n"
         f"    -H 'Content-Type: application/json' -d '{event}'\n\n"

@@ -5,7 +5,7 @@ import time
 from collections import deque
 
 from infra.embedded.gateway import HttpRequest
-from infra.embedded.http import RequestReader
+from infra.embedded.http import Rejected, RequestReader
 
 IDLE_S = 75.0
 """How long a client may keep a connection without a word, leave a request unfinished or an answer unread."""
@@ -22,26 +22,35 @@ class Connection:
         self.socket = sock
         self.requests: deque[tuple[HttpRequest, bool]] = deque()
         """Each complete request, and whether the connection stays open after it."""
+        self.is_head = False
+        """Whether the answer under way must have no body."""
         self.is_idle = True
         """Whether no request is being worked on."""
         self.stays = True
         """Whether the connection stays open after the answer under way."""
         self.has_ended = False
         """Whether the client will send no more."""
+        self.rejection: Rejected | None = None
+        """Why what it sends is of no interest any more."""
+        self.is_told = False
+        """Whether it knows that."""
         self.heard = time.monotonic()
         self._reader = RequestReader(self._received, self._expected)
 
     def read(self) -> None:
-        """Take what there is; raises `Rejected` if it is no HTTP, `OSError` if the client is gone."""
+        """Take what there is; raises `OSError` if the client is gone."""
         try:
             data = self.socket.recv(_CHUNK)
         except BlockingIOError:
             return
-        self.heard = time.monotonic()
-        if data:
-            self._reader.feed(data)
-        else:
+        if not data:
             self.has_ended = True
+        elif self.rejection is None:
+            self.heard = time.monotonic()
+            try:
+                self._reader.feed(data)
+            except Rejected as rejection:
+                self.rejection = rejection
 
     def send_now(self, data: bytes) -> bytes:
         """Send as much as goes without waiting; the rest."""

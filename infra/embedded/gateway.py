@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, unquote
 
 from chalice.app import Chalice
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
-from chalicelib.api.responses import Later
+from chalicelib.api.responses import Later, Stream
 from infra.embedded.routes import Routes
 
 TOKENS_REMEMBERED = 1_000
@@ -64,11 +64,13 @@ class Gateway:
         """Tell whether `answer` will take no longer than a write does."""
         if request.method != "POST" or len(request.body) > PROMPT_BYTES or SLOW in request.body:
             return False
+        if request.headers.get("authorization", "") not in self._callers:
+            return False  # an issuer may have to be asked for its keys
         found = self._routes.find(request.target.partition("?")[0])
         return found is None or found.pattern in PROMPT
 
-    def answer(self, request: HttpRequest) -> Answer | Later:
-        """The app's answer; if it is one for later, it is settled by whoever waits for it."""
+    def answer(self, request: HttpRequest) -> Answer | Later | Stream:
+        """The app's answer; whoever waits for it settles one for later, and sends the pieces of a stream."""
         path, _, query = request.target.partition("?")
         found = self._routes.find(path)
         if found is None:
@@ -86,10 +88,10 @@ class Gateway:
             except Unauthorized:
                 detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
                 return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
-        answer: Answer | Later = self._app(
+        answer: Answer | Later | Stream = self._app(
             {
                 "resource": found.pattern,
-                "path": path,
+                "path": unquote(path),
                 "httpMethod": request.method,
                 "headers": request.headers,
                 "multiValueQueryStringParameters": _parameters(query),
@@ -116,8 +118,8 @@ class Gateway:
         context: dict[str, str] = said["context"]
         if len(self._callers) >= TOKENS_REMEMBERED:
             self._callers.clear()
-        until = min(TOKEN_S, int(context["expires"]) - time.time())
-        self._callers[authorization] = (now + until, context)
+        left_s = int(context["expires"]) - int(time.time())
+        self._callers[authorization] = (now + min(TOKEN_S, left_s), context)
         return context
 
 

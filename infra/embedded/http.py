@@ -1,17 +1,19 @@
 """HTTP/1.1: bytes into requests, answers into bytes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import httptools
 
+from chalicelib.api.responses import Stream
 from infra.embedded.gateway import HttpRequest
 
 MOST_HEADER_BYTES = 64 * 1024
 MOST_BODY_BYTES = 6 * 1024 * 1024
 """What Lambda takes."""
 
+_PIECE = 16 * 1024
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -34,17 +36,29 @@ class RequestReader:
         self.on_message_begin()
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
-        if not self._in_body:
-            self._count_header(len(data))
+        """Take the next bytes; of a head not too many at once, so that one without end is noticed."""
+        while data:
+            if self._in_body:
+                piece, data = data, b""
+            else:
+                piece, data = data[:_PIECE], data[_PIECE:]
+                self._header_bytes += len(piece)
+            self._parse(piece)
+            if not self._in_body and self._header_bytes > MOST_HEADER_BYTES:
+                limit = MOST_HEADER_BYTES // 1024
+                raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head has more than {limit} KB")
+
+    def _parse(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as failure:
-            if isinstance(failure.__context__, Rejected):
+            if isinstance(failure.__context__, Rejected | OSError):
                 raise failure.__context__ from None
             raise
         except httptools.HttpParserUpgrade as upgrade:
-            raise Rejected(HTTPStatus.BAD_REQUEST, "this server speaks HTTP/1.1 only") from upgrade
+            # We stay with HTTP/1.1, as we may; the parser would not.
+            self._parser = httptools.HttpRequestParser(self)
+            self._parse(data[upgrade.args[0] :])
         except httptools.HttpParserError as failure:
             raise Rejected(HTTPStatus.BAD_REQUEST, f"this is no HTTP/1.1 request: {failure}") from failure
 
@@ -63,7 +77,6 @@ class RequestReader:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """One of its headers; repeated ones are joined, as HTTP allows."""
-        self._count_header(len(name) + len(value))
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
@@ -87,19 +100,12 @@ class RequestReader:
         """The request is complete."""
         method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = HttpRequest(method, self._target.decode("latin-1"), self._headers, body)
+        request = HttpRequest(method, _origin_form(self._target), self._headers, body)
         self._received(request, self._parser.should_keep_alive())
         self.on_message_begin()
 
-    def _count_header(self, length: int) -> None:
-        self._header_bytes += length
-        # Bytes count when they come and again when they turn out to be a header.
-        if self._header_bytes > 2 * MOST_HEADER_BYTES:
-            limit = MOST_HEADER_BYTES // 1024
-            raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the headers have more than {limit} KB")
 
-
-def answer_bytes(answer: Mapping[str, Any], keep_alive: bool) -> bytes:
+def answer_bytes(answer: Mapping[str, Any], keep_alive: bool, with_body: bool = True) -> bytes:
     """An answer in the form of a Lambda function's, as HTTP."""
     body = answer["body"]
     payload: bytes = body if isinstance(body, bytes) else body.encode()
@@ -108,7 +114,33 @@ def answer_bytes(answer: Mapping[str, Any], keep_alive: bool) -> bytes:
     lines += [f"{name}: {value}" for name, value in answer["headers"].items()]
     if not keep_alive:
         lines.append("Connection: close")
-    return "\r\n".join((*lines, "\r\n")).encode("latin-1") + payload
+    head = "\r\n".join((*lines, "\r\n")).encode("latin-1")
+    return head + payload if with_body else head
+
+
+def stream_bytes(stream: Stream, keep_alive: bool) -> Iterator[bytes]:
+    """A stream as HTTP: its head, then each piece in a chunk of its own."""
+    lines = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked"]
+    lines += [f"{name}: {value}" for name, value in stream.headers.items()]
+    if not keep_alive:
+        lines.append("Connection: close")
+    yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
+    for piece in stream.pieces:
+        if payload := piece.encode():
+            yield b"%x\r\n%b\r\n" % (len(payload), payload)
+    yield b"0\r\n\r\n"
+
+
+def _origin_form(target: bytes) -> str:
+    """The path and query of a target, which may be a whole address."""
+    if target.startswith(b"/"):
+        return target.decode("latin-1")
+    try:
+        url = httptools.parse_url(target)
+    except httptools.HttpParserInvalidURLError as failure:
+        raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is no address") from failure
+    path = (url.path or b"/").decode("latin-1")
+    return f"{path}?{url.query.decode('latin-1')}" if url.query else path
 
 
 def _too_large() -> Rejected:

@@ -32,7 +32,12 @@ class Routes:
         for pattern, expression in self._others:
             if match := expression.fullmatch(path):
                 return Found(pattern, {name: unquote(value) for name, value in match.groupdict().items()})
-        return None
+        return self._without_rest(path[:-1]) if path.endswith("/") else None
+
+    def _without_rest(self, path: str) -> Found | None:
+        """The pattern for a path whose rest, which another pattern would take, is empty."""
+        found = self.find(path) if path and not path.endswith("/") else None
+        return found if found and f"{found.pattern}/{{path+}}" in dict(self._others) else None
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:

@@ -10,15 +10,15 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from chalicelib.api import problems
-from chalicelib.api.responses import Later
+from chalicelib.api.responses import Later, Stream
 from infra.embedded.connection import IDLE_S, Connection
-from infra.embedded.gateway import Answer, Gateway
-from infra.embedded.http import Rejected, answer_bytes
+from infra.embedded.gateway import Answer, Gateway, HttpRequest
+from infra.embedded.http import Rejected, answer_bytes, stream_bytes
 
 BACKLOG = 1024
 STACK_BYTES = 512 * 1024
@@ -58,7 +58,7 @@ class Server:
         while not self._stopping or self._connections:
             for key, _ in self._selector.select(_SWEEP_S):
                 if isinstance(key.data, Connection):
-                    self._read(key.data)
+                    self._guarded(key.data, self._read)
                 else:
                     key.data()
             self._settle()
@@ -81,8 +81,13 @@ class Server:
     def _accept(self) -> None:
         try:
             sock, _ = self._listener.accept()
-        except OSError:
+        except BlockingIOError:
             return  # the client is gone again
+        except OSError as failure:
+            # Out of descriptors, mostly: the client waits in the backlog until others have gone.
+            _log.warning("no connection can be taken: %s", failure)
+            self._close_silent(since=time.monotonic())
+            return
         connection = Connection(sock)
         self._connections.add(connection)
         self._selector.register(sock, selectors.EVENT_READ, connection)
@@ -98,36 +103,58 @@ class Server:
             connection = self._returned.popleft()
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._answered(connection)
+            self._guarded(connection, self._go_on)
+
+    def _guarded(self, connection: Connection, act: Callable[[Connection], None]) -> None:
+        """Whatever goes wrong with one connection, the others are served on."""
+        try:
+            act(connection)
+        except Exception:
+            _log.exception("a connection is given up")
+            self._close(connection)
 
     def _read(self, connection: Connection) -> None:
         try:
             connection.read()
-        except Rejected as rejection:
-            connection.stays = False
-            self._send(connection, problems.problem(rejection.status, str(rejection)).to_dict())
         except OSError:
             self._close(connection)
         else:
             self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:
-        """Answer the next request of the connection, if there is one and none is being worked on."""
-        if not connection.is_idle:
-            return
-        if not connection.requests:
-            if connection.has_ended:
-                self._close(connection)
-            return
-        request, connection.stays = connection.requests.popleft()
-        connection.is_idle = False
+        """Answer the connection's requests one after the other, as long as that takes no time."""
+        while connection.is_idle and connection.requests:
+            request, connection.stays = connection.requests.popleft()
+            connection.is_idle = False
+            connection.is_head = request.method == "HEAD"
+            self._answer(connection, request)
+        if connection.is_idle and connection.has_ended:
+            self._close(connection)
+        elif connection.is_idle and connection.rejection is not None and not connection.is_told:
+            self._reject(connection, connection.rejection)
+
+    def _answer(self, connection: Connection, request: HttpRequest) -> None:
         if not self._gateway.is_prompt(request):
             self._delegate(connection, lambda: self._gateway.answer(request))
             return
         answer = self._gateway.answer(request)
         if isinstance(answer, Later):
             self._unsettled.append((connection, answer))
+        elif isinstance(answer, Stream):
+            self._delegate(connection, lambda: answer)
         else:
             self._send(connection, answer)
+
+    def _reject(self, connection: Connection, rejection: Rejected) -> None:
+        """Tell the client, and wait until it has read that: closing at once could take it away again."""
+        connection.is_told = True
+        problem = problems.problem(rejection.status, str(rejection)).to_dict()
+        connection.heard -= IDLE_S - _SWEEP_S
+        try:
+            connection.send_now(answer_bytes(problem, keep_alive=False))
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self._close(connection)
 
     def _settle(self) -> None:
         """Get the outcomes of all appends that came in together: the first one to be asked for writes them all."""
@@ -135,41 +162,43 @@ class Server:
             together, self._unsettled = self._unsettled, []
             for connection, later in together:
                 self._send(connection, later.settle().to_dict())
+                self._guarded(connection, self._go_on)
 
     def _send(self, connection: Connection, answer: Answer) -> None:
         connection.stays = connection.stays and not self._stopping
         try:
-            rest = connection.send_now(answer_bytes(answer, connection.stays))
+            rest = connection.send_now(answer_bytes(answer, connection.stays, not connection.is_head))
         except OSError:
             self._close(connection)
             return
         if rest:
-            self._workers.submit(self._work, connection, lambda: rest)
+            self._workers.submit(self._work, connection, lambda: iter((rest,)))
             self._selector.unregister(connection.socket)
         else:
             self._answered(connection)
 
     def _answered(self, connection: Connection) -> None:
         connection.is_idle = True
-        if connection.stays and not self._stopping:
-            self._go_on(connection)
-        else:
+        if not connection.stays or self._stopping:
             self._close(connection)
 
-    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later]) -> None:
-        def answering() -> bytes:
+    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stream]) -> None:
+        def answering() -> Iterator[bytes]:
             found = answer()
-            settled = found.settle().to_dict() if isinstance(found, Later) else found
             connection.stays = connection.stays and not self._stopping
-            return answer_bytes(settled, connection.stays)
+            if isinstance(found, Stream):
+                return stream_bytes(found, connection.stays)
+            settled = found.settle().to_dict() if isinstance(found, Later) else found
+            return iter((answer_bytes(settled, connection.stays, not connection.is_head),))
 
         self._selector.unregister(connection.socket)
         self._workers.submit(self._work, connection, answering)
 
-    def _work(self, connection: Connection, answering: Callable[[], bytes]) -> None:
+    def _work(self, connection: Connection, answering: Callable[[], Iterator[bytes]]) -> None:
         """In a thread of its own: find the answer, send it, and bring the connection back."""
         try:
-            connection.send_all(answering())
+            for piece in answering():
+                connection.send_all(piece)
         except OSError:
             connection.stays = False  # the client is gone; what it had asked for is done
         except Exception:
@@ -188,6 +217,8 @@ class Server:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
+        connection.is_idle = connection.has_ended = True
+        connection.requests.clear()
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.socket)
         connection.socket.close()

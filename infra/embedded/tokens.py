@@ -3,7 +3,9 @@
 import argparse
 import os
 import secrets
+import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import jwt
@@ -16,14 +18,15 @@ def key(data_dir: Path) -> str:
     """The local server's key; made at first, readable by its owner only."""
     path = data_dir / KEY_FILE
     data_dir.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_text().strip()
-    with os.fdopen(descriptor, "w") as file:
-        made = secrets.token_hex(32)
-        file.write(made + "\n")
-    return made
+    if not path.exists():
+        # Written elsewhere and then linked: the file is never seen without its content, and the first one wins.
+        with tempfile.NamedTemporaryFile("w", dir=data_dir, prefix=".key-") as made:
+            made.write(secrets.token_hex(32) + "\n")
+            made.flush()
+            os.fsync(made.fileno())
+            with suppress(FileExistsError):
+                path.hardlink_to(made.name)
+    return path.read_text().strip()
 
 
 def token(signing_key: str, user: str, organizations: list[str], groups: list[str], now_s: float | None = None) -> str:

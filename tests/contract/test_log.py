@@ -51,6 +51,22 @@ def test_the_head_after_the_tenth_session_is_the_tenth_not_the_ninth(log: Log) -
     assert log.head(1) == Head(server=1, session=10, instance=1, last=10_000)
 
 
+def test_the_start_of_an_empty_log_is_zero(log: Log) -> None:
+    assert log.start(7) == Head(server=7, session=0, instance=0, last=0)
+
+
+def test_the_start_of_a_log_that_forgot_nothing_is_zero(log: Log) -> None:
+    append(log, *commits(10))
+    assert log.start(1) == Head(server=1, session=0, instance=0, last=0)
+
+
+def test_the_start_is_the_head_before_the_first_commit_that_is_kept(log: Log) -> None:
+    kept = [a_commit(session=session) for session in (9, 10, 11)]
+    append(log, a_commit(server=2, session=1), *kept, a_commit(server=3, session=1))
+    assert log.start(1) == Head(server=1, session=8, instance=0, last=8_000)
+    assert list(chained(log.start(1), log.read(1, log.start(1).session))) == kept
+
+
 def test_a_commit_is_found_exactly_as_it_was_appended(log: Log) -> None:
     commit = a_commit(session=1, request_id="ours", at=2**53 - 2, texts=(a_text("/a"), a_text("/b")))
     append(log, commit)
@@ -252,6 +268,58 @@ def test_reading_back_goes_backward_from_before_a_session(
 ) -> None:
     append(log, *commits(5))
     assert list(log.read_back(1, before, most)) == [a_commit(session=session) for session in sessions]
+
+
+@pytest.mark.parametrize(
+    "sessions",
+    [[], [1], [5, 1, 3], [1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [2, 2, 1, 2]],
+    ids=["none", "one", "any order", "ascending", "descending", "repeated"],
+)
+def test_commits_come_in_the_order_they_are_asked_for(log: Log, sessions: list[int]) -> None:
+    append(log, *commits(5))
+    assert list(log.commits(1, sessions)) == [a_commit(session=session) for session in sessions]
+
+
+@pytest.mark.parametrize(
+    ("asked", "there"),
+    [([6], []), ([0, 1], [1]), ([9, 5, 7, 2], [5, 2]), ([2**40, 3, 2**41], [3])],
+)
+def test_commits_that_are_missing_are_left_out(log: Log, asked: list[int], there: list[int]) -> None:
+    append(log, *commits(5))
+    assert list(log.commits(1, asked)) == [a_commit(session=session) for session in there]
+
+
+def test_commits_are_those_of_one_server(log: Log) -> None:
+    append(log, *(a_commit(server=server, session=session) for server in (1, 2) for session in (1, 2, 3)))
+    append(log, a_commit(server=1, session=4))
+    assert [list(log.commits(server, [4, 2, 1])) for server in (1, 2, 3)] == [
+        [a_commit(server=1, session=session) for session in (4, 2, 1)],
+        [a_commit(server=2, session=session) for session in (2, 1)],
+        [],
+    ]
+
+
+def test_more_commits_than_a_page_come_in_order(log: Log) -> None:
+    stored = commits(MORE_THAN_A_SQLITE_PAGE)
+    for start in range(0, MORE_THAN_A_SQLITE_PAGE, 50):
+        append(log, *stored[start : start + 50])
+    asked = [*range(MORE_THAN_A_SQLITE_PAGE + 20, 0, -1), *range(1, MORE_THAN_A_SQLITE_PAGE)]
+    there = [*stored[::-1], *stored[:-1]]
+    assert list(log.commits(1, asked)) == there
+    assert list(islice(log.commits(1, asked), 3)) == there[:3]
+
+
+def test_large_commits_come_whole(log: Log) -> None:
+    stored = large_commits()
+    for commit in stored:
+        append(log, commit)
+    assert list(log.commits(1, range(MORE_THAN_A_DYNAMODB_PAGE, 0, -1))) == stored[::-1]
+
+
+def test_a_commit_can_be_fetched_as_soon_as_it_is_appended(log: Log) -> None:
+    for session in range(1, 11):
+        append(log, a_commit(session=session))
+        assert list(log.commits(1, [session, session + 1])) == [a_commit(session=session)]
 
 
 def test_most_counts_commits_even_where_retention_removed_some(log: Log) -> None:

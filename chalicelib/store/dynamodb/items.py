@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
+from chalicelib.domain.records import Record
 from chalicelib.store.dynamodb.capacity import WRITE_UNIT_BYTES, item_size, write_units
 
 if TYPE_CHECKING:
@@ -34,34 +35,44 @@ REQ = "req"
 BODY = "body"
 """S: the events, a JSON array."""
 Z = "z"
-"""B: `body` deflated, in its place when that saves a write unit."""
+"""B: `body` deflated, in its place when that saves a write unit. In a record: `data`."""
 
-# Of a receipt, in the table of views.
+# Of a record, in the table of views.
 VIEW = "view"
-"""S, hash key: which view; `<server>/receipt` for receipts."""
+"""S, hash key: which view of which server and generation; `<server>/receipt` for receipts."""
 ITEM = "item"
 """S, sort key: which item of the view; of a receipt its idempotency key."""
+TO = "to"
+"""N: the session up to which it is folded; a write is refused if this is no longer what the writer read."""
+DATA = "data"
+"""S: what the record says, JSON."""
+
+# Of a receipt, in the same table.
 DIGEST = "digest"
 """S: equal for equal requests."""
 
-# Of both.
+# Of commits and receipts.
 TTL = "ttl"
 """N: seconds since 1970, when DynamoDB may forget the item; it does so up to two days late."""
 
 _RECEIPTS = "/receipt"
 
 
+def commit_key(server: int, session: int) -> Item:
+    """The primary key of a commit."""
+    return {SERVER: {"N": str(server)}, SESSION: {"N": str(session)}}
+
+
 def item_from_commit(commit: Commit) -> Item:
     """The item that keeps `commit`, deflated if that makes it cheaper to write."""
     item: Item = {
-        SERVER: {"N": str(commit.server)},
-        SESSION: {"N": str(commit.session)},
+        **commit_key(commit.server, commit.session),
         AT: {"N": str(commit.at)},
         N: {"N": str(commit.n)},
         PREV: {"N": str(commit.prev)},
         REQ: {"S": commit.request_id},
     }
-    return _cheapest(item, commit.body)
+    return _cheapest(item, BODY, commit.body)
 
 
 def commit_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Commit:
@@ -73,7 +84,7 @@ def commit_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Commit:
         n=int(item[N]["N"]),
         prev=int(item[PREV]["N"]),
         request_id=item[REQ]["S"],
-        body=zlib.decompress(item[Z]["B"]).decode() if Z in item else item[BODY]["S"],
+        body=_text(item, BODY),
     )
 
 
@@ -81,6 +92,11 @@ def head_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Head:
     """Where the log ends if `item` keeps its last commit; needs no body."""
     at, n = int(item[AT]["N"]), int(item[N]["N"])
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]), n, at + n - 1)
+
+
+def head_before_item(item: Mapping[str, AttributeValueTypeDef]) -> Head:
+    """Where the log ended before the commit that `item` keeps; how many events the last one had is not known."""
+    return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]))
 
 
 def receipt_key(server: int, key: str) -> Item:
@@ -111,11 +127,31 @@ def receipt_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Receipt:
     )
 
 
-def _cheapest(item: Item, body: str) -> Item:
-    """`item` with `body`, as text unless deflating it saves a write unit: text can be read in the console."""
-    plain: Item = {**item, BODY: {"S": body}}
+def record_key(view: str, item: str) -> Item:
+    """The primary key of a view's item."""
+    return {VIEW: {"S": view}, ITEM: {"S": item}}
+
+
+def item_from_record(record: Record) -> Item:
+    """The item that keeps `record`, deflated if that makes it cheaper to write."""
+    return _cheapest({**record_key(record.view, record.item), TO: {"N": str(record.to)}}, DATA, record.data)
+
+
+def record_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Record:
+    """The record that `item` keeps."""
+    return Record(item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"]), _text(item, DATA))
+
+
+def _cheapest(item: Item, name: str, text: str) -> Item:
+    """`item` with `text`, plain unless deflating it saves a write unit: what is plain can be read in the console."""
+    plain: Item = {**item, name: {"S": text}}
     plain_bytes = item_size(plain)
     if plain_bytes <= WRITE_UNIT_BYTES:
         return plain
-    deflated: Item = {**item, Z: {"B": zlib.compress(body.encode())}}
+    deflated: Item = {**item, Z: {"B": zlib.compress(text.encode())}}
     return deflated if write_units(item_size(deflated)) < write_units(plain_bytes) else plain
+
+
+def _text(item: Mapping[str, AttributeValueTypeDef], name: str) -> str:
+    """What `_cheapest` put there."""
+    return zlib.decompress(item[Z]["B"]).decode() if Z in item else item[name]["S"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,16 +11,20 @@ from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailable
 from chalicelib.domain.heads import Head
+from chalicelib.store.dynamodb.batches import MOST_KEYS, Pause, get_all
 from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import (
     AT,
     ITEM,
+    PREV,
     REQ,
     SERVER,
     SESSION,
     TTL,
     N,
     commit_from_item,
+    commit_key,
+    head_before_item,
     head_from_item,
     item_from_commit,
     item_from_receipt,
@@ -31,6 +36,8 @@ if TYPE_CHECKING:
     from botocore.exceptions import ClientError
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_dynamodb.type_defs import PutTypeDef, QueryInputTypeDef
+
+    from chalicelib.store.dynamodb.items import Item
 
 # Most of our names are reserved words: in expressions every one of them stands behind a "#".
 _KEY_NAMES = {"#server": SERVER, "#session": SESSION}
@@ -49,25 +56,21 @@ _PASSING = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "T
 class DynamoLog:
     """The logs of all servers in one table, their receipts in another."""
 
-    def __init__(self, client: DynamoDBClient, log_table: str, views_table: str) -> None:
+    def __init__(self, client: DynamoDBClient, log_table: str, views_table: str, pause: Pause = time.sleep) -> None:
         self._client = client
         self._log_table = log_table
         self._views_table = views_table
+        self._pause = pause
 
     def head(self, server: int) -> Head:
         """Where the log of `server` ends."""
-        with answered():
-            page = self._client.query(
-                TableName=self._log_table,
-                KeyConditionExpression=_OF_SERVER,
-                ProjectionExpression="#server, #session, #at, #n",
-                ExpressionAttributeNames={**_KEY_NAMES, "#at": AT, "#n": N},
-                ExpressionAttributeValues={":server": {"N": str(server)}},
-                ScanIndexForward=False,
-                Limit=1,
-                ConsistentRead=True,
-            )
-        return head_from_item(page["Items"][0]) if page["Items"] else Head(server)
+        last = self._outermost(server, ascending=False)
+        return Head(server) if last is None else head_from_item(last)
+
+    def start(self, server: int) -> Head:
+        """The head before the first commit that is kept."""
+        first = self._outermost(server, ascending=True)
+        return Head(server) if first is None else head_before_item(first)
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`.
@@ -88,11 +91,20 @@ class DynamoLog:
         """The commit with this session, if there is one."""
         with answered():
             found = self._client.get_item(
-                TableName=self._log_table,
-                Key={SERVER: {"N": str(server)}, SESSION: {"N": str(session)}},
-                ConsistentRead=True,
+                TableName=self._log_table, Key=commit_key(server, session), ConsistentRead=True
             )
         return commit_from_item(found["Item"]) if "Item" in found else None
+
+    def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
+        """The commits with these sessions, in the order given, fetched page by page; missing ones are left out.
+
+        What an eventually consistent read finds is right, for commits never change, and it costs half.
+        """
+        for start in range(0, len(sessions), MOST_KEYS):
+            page = sessions[start : start + MOST_KEYS]
+            found = self._found(server, set(page), consistent=False)
+            found |= self._found(server, set(page) - found.keys(), consistent=True)
+            yield from (found[session] for session in page if session in found)
 
     def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
         """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
@@ -112,6 +124,26 @@ class DynamoLog:
             return None
         receipt = receipt_from_item(found["Item"])
         return receipt if receipt.expires_s >= now_s else None
+
+    def _outermost(self, server: int, ascending: bool) -> Item | None:
+        """The first or the last commit without its body, if there is one."""
+        with answered():
+            page = self._client.query(
+                TableName=self._log_table,
+                KeyConditionExpression=_OF_SERVER,
+                ProjectionExpression="#server, #session, #at, #n, #prev",
+                ExpressionAttributeNames={**_KEY_NAMES, "#at": AT, "#n": N, "#prev": PREV},
+                ExpressionAttributeValues={":server": {"N": str(server)}},
+                ScanIndexForward=ascending,
+                Limit=1,
+                ConsistentRead=True,
+            )
+        return page["Items"][0] if page["Items"] else None
+
+    def _found(self, server: int, sessions: Set[int], consistent: bool) -> dict[int, Commit]:
+        keys = [commit_key(server, session) for session in sessions]
+        items = get_all(self._client, self._log_table, keys, consistent, self._pause)
+        return {commit.session: commit for commit in map(commit_from_item, items)}
 
     def _put(self, write: _Write) -> None:
         with answered():

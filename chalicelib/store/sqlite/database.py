@@ -13,7 +13,7 @@ SCHEMA_VERSION = 1
 IDLE_READERS = 8
 BUSY_S = 5.0
 
-_SCHEMA = """
+LOG_SCHEMA = """
 CREATE TABLE log (
     place INTEGER PRIMARY KEY,  -- server * 2**40 + session: one tree, and appending goes to its end
     at    INTEGER NOT NULL,     -- EventId of the first event
@@ -36,10 +36,16 @@ CREATE INDEX receipt_expires ON receipt (expires);
 
 
 class Database:
-    """One file. Writers take turns; readers see what was committed when they began."""
+    """One file. Writers take turns; readers see what was committed when they began.
 
-    def __init__(self, path: Path) -> None:
+    A `durable` one has a transaction on the disk when it ends; another may lose the latest ones with the power.
+    """
+
+    def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True) -> None:
         self._path = path
+        self._schema = schema
+        # In WAL mode FULL is what makes COMMIT wait for the disk; NORMAL loses the latest, but never damages.
+        self._synchronous = "FULL" if durable else "NORMAL"
         self._turn = threading.Lock()
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -48,7 +54,7 @@ class Database:
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that is on the disk when the block ends; nothing of it remains if the block raises."""
+        """A transaction; nothing of it remains if the block raises."""
         with self._turn, _unavailable():
             self._writer.execute("BEGIN IMMEDIATE")
             try:
@@ -85,8 +91,7 @@ class Database:
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
         connection.execute("PRAGMA journal_mode = WAL")
-        # In WAL mode FULL is what makes COMMIT wait for the disk.
-        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
     def _prepare(self) -> None:
@@ -95,7 +100,7 @@ class Database:
             if version > SCHEMA_VERSION:
                 raise Unavailable(f"{self._path} was written by a newer Annals (format {version})")
             if version == 0:
-                for statement in _SCHEMA.split(";\n"):
+                for statement in self._schema.split(";\n"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 

@@ -12,6 +12,7 @@ from chalicelib.store.sqlite.database import Database
 SESSIONS = 2**40
 """Room for sessions in the place of a server."""
 PAGE_COMMITS = 64
+FORGET_COMMITS = 500
 
 _INSERT_COMMITS = "INSERT INTO log (place, at, n, prev, req, body) VALUES "
 _ROW = "(?, ?, ?, ?, ?, ?)"
@@ -55,6 +56,16 @@ class SqliteLog:
             row = connection.execute(f"{_COMMIT} WHERE place = ?", (_place(server, session),)).fetchone()
         return None if row is None else _commit(row)
 
+    def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
+        """The commits with these sessions, in the order given, fetched page by page; missing ones are left out."""
+        for start in range(0, len(sessions), PAGE_COMMITS):
+            places = [_place(server, session) for session in sessions[start : start + PAGE_COMMITS]]
+            marks = ", ".join("?" * len(places))
+            with self._database.reading() as connection:
+                rows = connection.execute(f"{_COMMIT} WHERE place IN ({marks})", places).fetchall()
+            found = {row[0]: row for row in rows}
+            yield from (_commit(found[place]) for place in places if place in found)
+
     def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
         """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
         query = f"{_COMMIT} WHERE place > ? AND place <= ? ORDER BY place LIMIT ?"
@@ -74,6 +85,23 @@ class SqliteLog:
                 (server, key, now_s),
             ).fetchone()
         return None if row is None else Receipt(*row)
+
+    def start(self, server: int) -> Head:
+        """The head before the first commit that is kept."""
+        with self._database.reading() as connection:
+            row = connection.execute(
+                "SELECT place, prev FROM log WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 1",
+                (_place(server, 0), _place(server, SESSIONS - 1)),
+            ).fetchone()
+        return Head(server) if row is None else Head(server, row[0] % SESSIONS - 1, 0, row[1])
+
+    def forget(self, server: int, session: int) -> int:
+        """Delete some of the commits up to `session`, never the last of the log; how many, 0 when none are left."""
+        last = min(session, self.head(server).session - 1)
+        first = self.start(server).session + 1
+        places = (_place(server, first), _place(server, min(last, first + FORGET_COMMITS - 1)))
+        with self._database.writing() as connection:
+            return connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places).rowcount
 
     def _commits(self, query: str, place: int, end: int, most: int | None) -> Iterator[Commit]:
         left = SESSIONS if most is None else most

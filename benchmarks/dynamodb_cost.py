@@ -1,0 +1,128 @@
+"""What events cost on DynamoDB: write units from item sizes, and the CPU time that an append takes us."""
+
+import argparse
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import accumulate
+from statistics import median
+
+from benchmarks import table
+from benchmarks.events import job_events
+from benchmarks.servers import ROOT
+from benchmarks.table import Goal
+from chalicelib.domain.appends import Append, encoded
+from chalicelib.domain.commits import Commit, next_commit
+from chalicelib.domain.events import NewEvent
+from chalicelib.domain.heads import Head
+from chalicelib.store.dynamodb.capacity import item_size, write_units
+from chalicelib.store.dynamodb.client import dynamodb_client
+from chalicelib.store.dynamodb.items import SESSION, item_from_commit
+from chalicelib.store.dynamodb.log import DynamoLog
+from chalicelib.wiring import request_id
+
+EVENTS = 4_000
+UNITS: dict[int, Goal | None] = {1: None, 20: Goal(110, at_most=True), 200: None}
+"""Events per commit: the goal, in write units per 1,000 events."""
+CPU_BATCHES = (1, 20)
+
+_REGION = "eu-central-1"
+_AT_MS = 1_794_700_000_000
+_LOG_TABLE, _VIEWS_TABLE = "annals-log", "annals-views"
+
+
+def main() -> None:
+    """Print both tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    quick = parser.parse_args().quick
+    # The stub asks for nobody's credentials, but the SDK signs all the same.
+    os.environ.update(AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench", AWS_EC2_METADATA_DISABLED="true")
+    print("DynamoDB, job events in AnyJob's style (create, progress with logs, finish):\n")
+    print(table.printed(("write units per 1,000 events", "units", "bytes/event", "goal", ""), list(_unit_rows())))
+    print()
+    with _stub() as endpoint:
+        rows = list(_cpu_rows(endpoint, rounds=3 if quick else 5, calls=100 if quick else 300))
+    print(table.printed(("CPU ms per append", "adapter", "boto3 default", "ratio"), rows))
+
+
+def commits_of(batch: int, number: int) -> list[Commit]:
+    """`number` job events as a log of commits with `batch` events each."""
+    texts = encoded_all([NewEvent.model_validate(event) for event in job_events(number)])
+    groups = [texts[start : start + batch] for start in range(0, number, batch)]
+    appends = [Append(1, tuple(group), request_id()) for group in groups]
+    first = next_commit(Head(1), appends[0], _AT_MS)
+    return list(accumulate(appends[1:], _following, initial=first))
+
+
+def encoded_all(events: Sequence[NewEvent]) -> list[str]:
+    """The JSON of each event; requests may not have that many, so one by one."""
+    return [encoded([event])[0] for event in events]
+
+
+def _following(commit: Commit, append: Append) -> Commit:
+    return next_commit(commit.head, append, _AT_MS + commit.session * 250)
+
+
+def _unit_rows() -> Iterator[list[str]]:
+    for batch, goal in UNITS.items():
+        sizes = [item_size(item_from_commit(commit)) for commit in commits_of(batch, EVENTS)]
+        units = sum(map(write_units, sizes)) * 1000 / EVENTS
+        verdict = ("", "") if goal is None else (str(goal), goal.reached(units))
+        yield [f"{batch} per commit", table.number(units), table.number(sum(sizes) / EVENTS), *verdict]
+
+
+def _cpu_rows(endpoint: str, rounds: int, calls: int) -> Iterator[list[str]]:
+    for batch in CPU_BATCHES:
+        commits = commits_of(batch, calls * batch)
+        puts = (_adapter(endpoint), _plain(endpoint))
+        for put in puts:
+            _cpu_ms(put, commits[:20])
+        pairs = [[_cpu_ms(put, commits) for put in puts] for _ in range(rounds)]
+        ours, theirs = median(mine for mine, _ in pairs), median(other for _, other in pairs)
+        name = f"{batch} event{'s' if batch > 1 else ''}"
+        yield [name, f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.2f}"]
+
+
+def _adapter(endpoint: str) -> Callable[[Commit], object]:
+    log = DynamoLog(dynamodb_client(endpoint, _REGION), _LOG_TABLE, _VIEWS_TABLE)
+    return lambda commit: log.append([commit], [], _AT_MS // 1000)
+
+
+def _plain(endpoint: str) -> Callable[[Commit], object]:
+    """The same put with boto3's client as it comes."""
+    import boto3  # type: ignore[import-untyped]  # noqa: PLC0415  (it may be another's in other versions of the adapter)
+
+    client = boto3.client("dynamodb", endpoint_url=endpoint, region_name=_REGION)
+    return lambda commit: client.put_item(
+        TableName=_LOG_TABLE,
+        Item=item_from_commit(commit),
+        ConditionExpression="attribute_not_exists(#session)",
+        ExpressionAttributeNames={"#session": SESSION},
+        ReturnValuesOnConditionCheckFailure="ALL_OLD",
+    )
+
+
+def _cpu_ms(put: Callable[[Commit], object], commits: Sequence[Commit]) -> float:
+    start = time.process_time()
+    for commit in commits:
+        put(commit)
+    return (time.process_time() - start) * 1000 / len(commits)
+
+
+@contextmanager
+def _stub() -> Iterator[str]:
+    command = [sys.executable, "-m", "benchmarks.dynamodb_stub"]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""The events of the benchmarks: one that is appended over and over, and a day of AnyJob's. Standard library only."""
+
+import json
+import random
+from collections.abc import Iterator
+from itertools import count, islice
+from typing import Any
+
+TYPE = ["job", "finish", "n1", "backup"]
+KEY = "/job/117"
+DATA: dict[str, Any] = {
+    "id": 117,
+    "jobset": 9,
+    "node": "n1",
+    "type": "backup",
+    "success": "1",
+    "message": "backup of /srv/data finished: 1204 files, 18.3 MB",
+    "params": {"path": "/srv/data", "keep": "7"},
+}
+DATA_TEXT = json.dumps(DATA, separators=(",", ":"))
+"""With type and key about 200 bytes."""
+
+_NODES = [f"{site}{number:02}" for site in ("db", "web", "app", "store", "batch") for number in range(1, 13)]
+_AUTHORS = ["anna", "ben", "carla", "dmitri", "eve", "farid", "grete", "hugo"]
+_JOBS: dict[str, tuple[dict[str, list[str]], list[str]]] = {
+    "backup": (
+        {"path": ["/srv/data", "/var/lib/mysql", "/home", "/etc"], "keep": ["7", "14", "30"]},
+        [
+            "snapshot of {x} taken",
+            "copied {n} files, {m} MB",
+            "archive {h} written to /backup/{h}.tar",
+            "checksum of {x} is {h}",
+        ],
+    ),
+    "deploy": (
+        {"package": ["shop", "billing", "search", "gateway"], "version": ["4.12.0", "4.12.1", "5.0.0-rc2"]},
+        [
+            "fetched {x} at {h} in {n} ms",
+            "stopped {x}, pid {n}",
+            "migration {n} applied in {m} ms",
+            "image {h} started",
+        ],
+    ),
+    "reindex": (
+        {"index": ["orders", "customers", "articles"], "shards": ["4", "8", "16"]},
+        ["shard {n} of {x} rebuilt in {m} s", "{n} documents read from {h}", "merged {m} segments into {h}"],
+    ),
+    "certificate": (
+        {"domain": ["example.org", "shop.example.org", "api.example.org"], "days": ["60", "90"]},
+        ["challenge for {x} answered", "certificate {h} issued", "reloaded {m} workers"],
+    ),
+}
+_FAILURES = ["timeout after {n} s", "exit code {m}", "connection to {x} refused", "no space left on {x}"]
+
+_AT_ONCE = 12
+"""Jobs that run at the same time, so that their events mix."""
+
+
+def job_events(number: int, seed: int = 1) -> list[dict[str, Any]]:
+    """The first `number` events of many jobs that run at the same time, as `POST /events` takes them."""
+    chance = random.Random(seed)
+    ids = count(chance.randrange(100_000, 200_000))
+    return list(islice(_mixed(chance, ids), number))
+
+
+def _mixed(chance: random.Random, ids: Iterator[int]) -> Iterator[dict[str, Any]]:
+    running = [_job(chance, next(ids)) for _ in range(_AT_ONCE)]
+    time_s = 1_794_700_000
+    while True:
+        place = chance.randrange(len(running))
+        time_s += chance.choice((0, 0, 1, 2))
+        event = next(running[place], None)
+        if event is None:
+            running[place] = _job(chance, next(ids))
+            continue
+        data = event["payload"]["data"]
+        data["time"] = time_s
+        if "log" in data:
+            data["log"]["time"] = time_s
+        yield event
+
+
+def _job(chance: random.Random, job: int) -> Iterator[dict[str, Any]]:
+    """What one job tells: created, some progress with logs, finished."""
+    node, kind = chance.choice(_NODES), chance.choice(list(_JOBS))
+    choices, messages = _JOBS[kind]
+    about: dict[str, Any] = {
+        "node": node,
+        "id": job,
+        "type": kind,
+        "params": {name: chance.choice(values) for name, values in choices.items()},
+        "props": {"author": chance.choice(_AUTHORS), "ticket": f"OPS-{chance.randrange(10_000, 40_000)}"},
+    }
+    if chance.random() < 0.3:
+        about["jobset"] = job // 10
+
+    def event(name: str, **more: Any) -> dict[str, Any]:
+        data = {"event": name, "time": 0, **about, **more}
+        return {"type": ["job", name, node, kind], "key": f"/job/{job}", "payload": {"type": "json", "data": data}}
+
+    yield event("create")
+    yield event("progress", state="run")
+    steps = chance.randrange(2, 7)
+    for step in range(1, steps + 1):
+        log = {"time": 0, "message": _message(chance, messages, about), "level": chance.randrange(4), "tag": kind}
+        yield event("progress", progress=f"{step}/{steps}", log=log)
+    success = chance.random() < 0.9
+    message = "done" if success else _message(chance, _FAILURES, about)
+    yield event("finish", success="1" if success else "0", message=message)
+
+
+def _message(chance: random.Random, templates: list[str], about: dict[str, Any]) -> str:
+    first = next(iter(about["params"].values()))
+    return chance.choice(templates).format(
+        x=first, n=chance.randrange(1, 20_000), m=chance.randrange(1, 900), h=_hex(chance)
+    )
+
+
+def _hex(chance: random.Random) -> str:
+    return f"{chance.getrandbits(48):012x}"

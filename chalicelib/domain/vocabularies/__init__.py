@@ -1,0 +1,128 @@
+"""Vocabularies: the event languages that Annals understands.
+
+Each is a module: its events as models, how they map to and from core events, how they fold into objects. The first
+subtype of an event names its vocabulary; events of none are kept and found all the same.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from pydantic_core import to_json
+
+from chalicelib.domain.errors import BadInput, NotFound
+from chalicelib.domain.event_types import EventType
+from chalicelib.domain.events import Event, NewEvent
+from chalicelib.domain.objects import KEYED, ObjectRef, State
+from chalicelib.domain.path_query import PathQuery
+from chalicelib.domain.vocabularies import scheduler
+
+
+class Vocabulary(Protocol):
+    """What a vocabulary's module offers."""
+
+    COLLECTIONS: Mapping[str, str]
+    """Its collections of objects, each with the name under which a snapshot lists them."""
+
+    def new_event(self, value: object) -> NewEvent:
+        """The core event of an event in the vocabulary's own JSON; raises `ValidationError`."""
+
+    def own_json(self, event: Event) -> dict[str, Any] | None:
+        """The event in the vocabulary's own JSON, with its eventId; None if it does not follow the vocabulary."""
+
+    def objects_of(self, event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+        """The objects whose state the event may change."""
+
+    def refs_of_key(self, key: str) -> tuple[ObjectRef, ...]:
+        """The objects that together hold all events with this key."""
+
+    def aliases(self, ref: ObjectRef) -> tuple[str, ...]:
+        """The paths by which the object is found."""
+
+    def is_exact(self, ref: ObjectRef) -> bool:
+        """Tell whether the path can be that of one object only."""
+
+    def fold(self, collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State | None:
+        """The object's state after `event`, which is `own` in the vocabulary's JSON; None while it does not exist."""
+
+
+MOST_STATE_BYTES = 16 * 1024
+"""An event that would make a state larger than this changes nothing: a state is written again with each event."""
+
+VOCABULARIES: Mapping[str, Vocabulary] = {"scheduler": scheduler}
+
+
+def named(name: str) -> Vocabulary:
+    """The vocabulary called `name`."""
+    if name not in VOCABULARIES:
+        raise NotFound(f"there is no vocabulary '{name[:80]}', only {', '.join(VOCABULARIES)}")
+    return VOCABULARIES[name]
+
+
+def of_type(event_type: EventType) -> Vocabulary | None:
+    """The vocabulary that an event's type belongs to."""
+    return VOCABULARIES.get(event_type[0]) if event_type else None
+
+
+def own_text(event: Event) -> str:
+    """The event in its vocabulary's own JSON; as a core event if it has none."""
+    vocabulary = of_type(event.stored.type)
+    own = vocabulary.own_json(event) if vocabulary else None
+    return event.wire if own is None else to_json(own).decode()
+
+
+def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+    """The objects that an event is about; a key that no vocabulary knows is an object without state."""
+    vocabulary = of_type(event_type)
+    known = vocabulary.objects_of(event_type, key) if vocabulary else ()
+    # Whoever looks for the key looks there, and must find the event, however odd its key is for its type.
+    if key is None or not set(known).isdisjoint(refs_of_key(key)):
+        return known
+    return (*known, ObjectRef(KEYED, key))
+
+
+def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
+    """The objects that together hold all events with this key."""
+    known = (ref for vocabulary in VOCABULARIES.values() for ref in vocabulary.refs_of_key(key))
+    return (ObjectRef(KEYED, key), *known)
+
+
+def is_exact(ref: ObjectRef) -> bool:
+    """Tell whether the path is that of one object, not of a folder of some."""
+    vocabulary = vocabulary_of(ref.collection)
+    return not ref.path.endswith(("/", "/*")) and (vocabulary is None or vocabulary.is_exact(ref))
+
+
+def matches(query: PathQuery, ref: ObjectRef) -> bool:
+    """Tell whether `query` means the object."""
+    vocabulary = vocabulary_of(ref.collection)
+    return any(query.matches(path) for path in (vocabulary.aliases(ref) if vocabulary else (ref.path,)))
+
+
+def fold(collection: str, state: State | None, event: Event) -> State | None:
+    """The state of an object of `collection` after `event`.
+
+    Anybody may publish anything under a vocabulary's types; what does not follow the vocabulary changes no state.
+    """
+    vocabulary = of_type(event.stored.type)
+    own = vocabulary.own_json(event) if vocabulary else None
+    if vocabulary is None or own is None or collection == KEYED:
+        return state
+    folded = vocabulary.fold(collection, state, event, own)
+    return folded if len(to_json(folded)) <= MOST_STATE_BYTES else state
+
+
+def collections() -> tuple[str, ...]:
+    """The collections of all vocabularies."""
+    return tuple(collection for vocabulary in VOCABULARIES.values() for collection in vocabulary.COLLECTIONS)
+
+
+def collection_checked(collection: str) -> str:
+    """`collection` itself, if there is one of this name."""
+    if collection not in collections():
+        raise BadInput(f"there is no collection '{collection[:80]}', only {', '.join(collections())}")
+    return collection
+
+
+def vocabulary_of(collection: str) -> Vocabulary | None:
+    """The vocabulary that has this collection."""
+    return next((v for v in VOCABULARIES.values() if collection in v.COLLECTIONS), None)

@@ -1,0 +1,17 @@
+"""The vocabulary of JobScheduler: orders on their way through job chains, tasks of jobs, files, the scheduler itself.
+
+An event is written `{"TYPE": "OrderStepEnded", "key": "/chain,1", "nodeTransition": {"TYPE": "Success"}}`; its core
+type is `scheduler/OrderEvent/OrderStepEnded`: the hierarchy is the type.
+"""
+
+from chalicelib.domain.vocabularies.scheduler.events import new_event, own_json
+from chalicelib.domain.vocabularies.scheduler.overviews import (
+    COLLECTIONS,
+    aliases,
+    fold,
+    is_exact,
+    objects_of,
+    refs_of_key,
+)
+
+__all__ = ["COLLECTIONS", "aliases", "fold", "is_exact", "new_event", "objects_of", "own_json", "refs_of_key"]

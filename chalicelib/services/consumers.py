@@ -1,0 +1,48 @@
+"""Consumers: whoever goes through the logs in order, each from its own checkpoint, whatever woke it."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from chalicelib.domain.commits import Commit, chained
+from chalicelib.domain.heads import Head
+from chalicelib.domain.records import Checkpoint, checkpoints
+from chalicelib.services.ports import Log, Views
+
+RUN_COMMITS = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Consumer:
+    """A name for its checkpoints, and what it does with commits. It may get the same commits again."""
+
+    name: str
+    handle: Callable[[Checkpoint, Sequence[Commit]], None]
+
+
+def checkpoint_of(consumer: str, server: int, views: Views) -> Checkpoint:
+    """How far the consumer has come with the log of `server`."""
+    return Checkpoint.of(server, views.get(checkpoints(server), [consumer]).get(consumer))
+
+
+def run(
+    consumer: Consumer, server: int, log: Log, views: Views, most: int = RUN_COMMITS, kept: Head | None = None
+) -> int:
+    """Handle the next commits, `most` at most, then move the checkpoint; how many there were.
+
+    Commits up to `kept` are past retention: whoever has not come so far goes on from there. Another run at the same
+    time does no harm: whoever is first moves the checkpoint, the other one's move is refused.
+    """
+    checkpoint = checkpoint_of(consumer.name, server, views)
+    head = checkpoint.head if kept is None or kept.session < checkpoint.head.session else kept
+    commits = list(islice(chained(head, log.read(server, head.session, most)), most))
+    if commits:
+        consumer.handle(checkpoint, commits)
+        views.put([checkpoint.moved(consumer.name, commits[-1].head)])
+    return len(commits)
+
+
+def catch_up(consumer: Consumer, server: int, log: Log, views: Views, kept: Head | None = None) -> None:
+    """Run until the end of the log."""
+    while run(consumer, server, log, views, kept=kept):
+        pass

@@ -1,0 +1,52 @@
+"""Hat's latest query: the last event of each type."""
+
+from collections.abc import Sequence
+
+from chalicelib.domain.event_types import EventType
+from chalicelib.domain.events import Event
+from chalicelib.domain.pages import Page
+from chalicelib.domain.projections import latest_positions
+from chalicelib.domain.records import END, LATEST, Checkpoint
+from chalicelib.domain.selection import Selection
+from chalicelib.services.present import Present
+from chalicelib.services.retention import Retention
+
+
+def latest(servers: Sequence[int], selection: Selection, present: Present, retention: Retention) -> Page:
+    """The last event of each selected type over all `servers`, in the order of events."""
+    found: dict[EventType, Event] = {}
+    event_id = 0
+    for server in servers:
+        of_server, last = _latest_of(server, selection, present)
+        event_id = max(event_id, last)
+        forgotten = retention.forgotten(server).last
+        for event_type, event in of_server.items():
+            if event.event_id > forgotten and (event_type not in found or found[event_type] < event):
+                found[event_type] = event
+    events = sorted(found.values(), key=lambda event: (event.at, event.id))
+    return Page(present.log.head(servers[0]), event_id, [event.wire for event in events])
+
+
+def _latest_of(server: int, selection: Selection, present: Present) -> tuple[dict[EventType, Event], int]:
+    checkpoint, places = present.found(server, lambda found: _places(found, selection, present))
+    found: dict[EventType, Event] = {}
+    for commit in present.log.commits(server, sorted({session for session, _ in places})):
+        for event in commit.events:
+            if (event.id.session, event.id.instance) in places:
+                found[event.stored.type] = event
+    last = checkpoint.head.last
+    for commit in present.after(checkpoint.head):
+        found.update((event.stored.type, event) for event in commit.events if selection.selects(event))
+        last = commit.last
+    return found, last
+
+
+def _places(checkpoint: Checkpoint, selection: Selection, present: Present) -> set[tuple[int, int]]:
+    """Session and instance of the last events of the selected types, as far as the views know."""
+    records = present.views.range(checkpoint.view(LATEST), "", END)
+    return {
+        position
+        for record in records
+        for event_type, position in latest_positions(record).items()
+        if selection.selects_type(event_type)
+    }

@@ -1,0 +1,132 @@
+"""What services need of the world, in the hands of the tests: time, and stores that fail."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from chalicelib.domain.appends import Append, AppendCondition, Receipt
+from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.events import NewEvent, encode
+from chalicelib.domain.heads import Head
+from chalicelib.services.append import Appender
+from chalicelib.services.ports import Log
+from chalicelib.store.sqlite.database import Database
+from chalicelib.store.sqlite.log import SqliteLog
+
+NOW_MS = 1_700_000_000_000
+NOW = NOW_MS * 1000
+"""The EventId of now."""
+
+
+class World:
+    """The time: the calendar's in `now_ms`, the stop watch's in `elapsed_s`. Pausing takes no time, it moves both."""
+
+    def __init__(self) -> None:
+        self.now_ms = NOW_MS
+        self.elapsed_s = 0.0
+        self.pauses: list[float] = []
+
+    def clock(self) -> int:
+        return self.now_ms
+
+    def monotonic(self) -> float:
+        return self.elapsed_s
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.elapsed_s += seconds
+
+    def appender(self, log: Log) -> Appender:
+        """A writer who lives in this world."""
+        return Appender(log, self.clock, self.pause, self.monotonic)
+
+
+class Recording(SqliteLog):
+    """Remembers every attempt to write."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.attempts: list[tuple[list[Commit], list[Receipt], int]] = []
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        self.attempts.append((list(commits), list(receipts), now_s))
+        super().append(commits, receipts, now_s)
+
+
+class Failing(Recording):
+    """Gives no answer the first few times, after or before it has written."""
+
+    def __init__(self, database: Database, times: float, writes: bool) -> None:
+        super().__init__(database)
+        self.left = times
+        self._writes = writes
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        if self.left <= 0:
+            super().append(commits, receipts, now_s)
+            return
+        self.left -= 1
+        self.attempts.append((list(commits), list(receipts), now_s))
+        if self._writes:
+            SqliteLog.append(self, commits, receipts, now_s)
+        raise Unavailable("no answer")
+
+
+class Overtaken(SqliteLog):
+    """Lets somebody else write just before each write."""
+
+    def __init__(self, database: Database, other: Callable[[], object], times: float = 1) -> None:
+        super().__init__(database)
+        self._other = other
+        self._left = times
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        if self._left > 0:
+            self._left -= 1
+            self._other()
+        super().append(commits, receipts, now_s)
+
+
+class Interleaved(SqliteLog):
+    """Lets another thread run once, at the end of a read."""
+
+    other: Callable[[], object] | None = None
+
+    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
+        yield from super().read(server, after, most)
+        if self.other is not None:
+            other, self.other = self.other, None
+            other()
+
+
+def text(key: str = "/1", type_: str = "job/start") -> str:
+    """The JSON of an event as the log keeps it."""
+    return encode(NewEvent(type=tuple(type_.split("/")), key=key)).decode()
+
+
+def large_text(size: int, character: str = "x") -> str:
+    """The JSON of an event of about so many bytes."""
+    payload = {"type": "json", "data": character * (size // len(character.encode()))}
+    return encode(NewEvent.model_validate({"type": ["large"], "payload": payload})).decode()
+
+
+def append(
+    *keys: str,
+    request_id: str = "ours",
+    server: int = 1,
+    condition: AppendCondition | None = None,
+    idempotency_key: str | None = None,
+    checked: Head | None = None,
+) -> Append:
+    """A request to write an event of type job/start for each key."""
+    texts = tuple(text(key) for key in keys or ("/1",))
+    return Append(server, texts, request_id, condition, idempotency_key, checked)
+
+
+def no_match(key: str, after: int = 0) -> AppendCondition:
+    """Refuse if there is an event with this key."""
+    return AppendCondition.model_validate({"failIfEventsMatch": {"keys": [key]}, "after": after})
+
+
+def keys(log: Log, server: int = 1) -> list[tuple[int, str | None]]:
+    """What the log holds: session and key of each event."""
+    return [(event.id.session, event.stored.key) for commit in log.read(server, 0) for event in commit.events]

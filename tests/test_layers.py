@@ -1,0 +1,205 @@
+"""Who may import whom (DESIGN, section 8), and what importing may do: nothing."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+CHALICELIB = sorted((ROOT / "chalicelib").rglob("*.py"))
+MODULES = [ROOT / "app.py", *CHALICELIB, *sorted((ROOT / "infra").rglob("*.py"))]
+STANDARD = sys.stdlib_module_names
+IMPURE = {"os", "time", "random", "secrets", "uuid", "socket", "threading", "subprocess", "asyncio", "io", "logging"}
+"""Standard modules with a clock, an environment, chance or I/O in them."""
+NOW = {"now", "utcnow", "today", "fromtimestamp"}
+"""Where datetime would look at the clock or the machine's time zone."""
+LAYERS = {"services", "store", "delivery", "api"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """One import in one module."""
+
+    module: Path
+    name: str
+    line: int
+
+    @property
+    def top(self) -> str:
+        """The package it comes from."""
+        return self.name.partition(".")[0]
+
+    @property
+    def layer(self) -> str:
+        """The part of chalicelib it comes from; empty if from elsewhere or from chalicelib itself."""
+        parts = self.name.split(".")
+        return parts[1] if parts[0] == "chalicelib" and len(parts) > 1 else ""
+
+    def __str__(self) -> str:
+        return f"{self.module.relative_to(ROOT)}:{self.line} imports {self.name}"
+
+
+def imports(module: Path) -> Iterator[Import]:
+    """All imports of a module, also those within functions; those for type checking only do not count."""
+    tree = ast.parse(module.read_text())
+    skipped = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        match node:
+            case ast.Import():
+                yield from (Import(module, alias.name, node.lineno) for alias in node.names)
+            case ast.ImportFrom(module=str(name), level=0):
+                yield from (Import(module, _full(name, alias.name), node.lineno) for alias in node.names)
+            case ast.ImportFrom():
+                raise AssertionError(f"{module}:{node.lineno} imports relatively")
+
+
+def layer_of(module: Path) -> str:
+    """The part of chalicelib a module is in; empty for those at its top."""
+    parts = module.relative_to(ROOT / "chalicelib").parts
+    return parts[0] if len(parts) > 1 else ""
+
+
+def modules_of(layer: str) -> list[Path]:
+    return [module for module in CHALICELIB if layer_of(module) == layer]
+
+
+def test_there_are_modules_in_each_layer() -> None:
+    assert [layer for layer in ("domain", "services", "store", "api") if not modules_of(layer)] == []
+
+
+def test_the_domain_knows_only_python_and_pydantic() -> None:
+    allowed = STANDARD | {"pydantic", "pydantic_core"}
+    found = [i for module in modules_of("domain") for i in imports(module)]
+    assert [str(i) for i in found if i.layer != "domain" and i.top not in allowed] == []
+
+
+def test_the_domain_has_no_clock_no_environment_and_no_chance() -> None:
+    found = [i for module in modules_of("domain") for i in imports(module)]
+    assert [str(i) for i in found if i.top in IMPURE] == []
+    looks = [
+        f"{module.relative_to(ROOT)}:{node.lineno} {node.attr}"
+        for module in modules_of("domain")
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Attribute) and node.attr in NOW
+    ]
+    assert looks == []
+
+
+@pytest.mark.parametrize("layer", sorted(LAYERS))
+def test_a_layer_imports_the_domain_and_itself_but_no_other_layer(layer: str) -> None:
+    found = [i for module in modules_of(layer) for i in imports(module) if i.layer]
+    assert [str(i) for i in found if i.layer not in ("domain", layer)] == []
+
+
+def test_only_wiring_and_the_app_know_more_than_one_layer() -> None:
+    several = [
+        str(module.relative_to(ROOT))
+        for module in MODULES
+        if "infra" not in module.parts and len({i.layer for i in imports(module)} & LAYERS) > 1
+    ]
+    assert several == ["app.py", "chalicelib/wiring.py"]
+
+
+def test_the_app_knows_no_stores_and_no_channels() -> None:
+    allowed = {"wiring", "services", "api", "domain", "__version__"}
+    found = [i for i in imports(ROOT / "app.py") if i.top == "chalicelib"]
+    assert [str(i) for i in found if i.layer not in allowed] == []
+
+
+def test_the_app_knows_no_aws() -> None:
+    assert [str(i) for i in imports(ROOT / "app.py") if i.top in ("boto3", "botocore")] == []
+
+
+def test_only_the_stores_and_deliveries_know_aws() -> None:
+    found = [i for module in MODULES for i in imports(module) if i.top in ("boto3", "botocore")]
+    assert [str(i) for i in found if "store" not in i.module.parts and "delivery" not in i.module.parts] == []
+
+
+def test_only_the_sqlite_store_knows_sqlite() -> None:
+    found = [i for module in CHALICELIB for i in imports(module) if i.top == "sqlite3"]
+    assert {i.module.parent for i in found} == {ROOT / "chalicelib" / "store" / "sqlite"}
+
+
+def test_the_services_and_the_domain_know_no_http() -> None:
+    found = [i for layer in ("domain", "services") for module in modules_of(layer) for i in imports(module)]
+    assert [str(i) for i in found if i.top in ("http", "chalice", "urllib", "httptools", "jwt")] == []
+
+
+def test_the_product_knows_neither_infra_nor_tests() -> None:
+    found = [i for module in CHALICELIB for i in imports(module)]
+    assert [str(i) for i in found if i.top in ("infra", "tests", "benchmarks", "glue_jobs", "app")] == []
+
+
+def test_glue_jobs_and_templates_know_nothing_of_the_product() -> None:
+    others = [*(ROOT / "glue_jobs").rglob("*.py"), *(ROOT / "infra" / "template").rglob("*.py")]
+    found = [i for module in others for i in imports(module)]
+    assert [str(i) for i in found if i.top in ("chalicelib", "app", "awsglue")] == []
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
+def test_importing_a_module_reads_no_environment(module: Path) -> None:
+    found = [
+        f"line {node.lineno}"
+        for node in _run_by_import(ast.parse(module.read_text()))
+        if isinstance(node, ast.Call | ast.Subscript) and _reads_environment(node)
+    ]
+    assert found == []
+
+
+def test_importing_everything_opens_no_file_and_no_socket() -> None:
+    """In a process that would notice; what other packages do is their matter."""
+    names = [".".join(module.relative_to(ROOT).with_suffix("").parts) for module in MODULES]
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    script = f"""
+import sys
+noticed = []
+def notice(event, args):
+    if event not in ("open", "sqlite3.connect", "socket.connect", "socket.bind", "subprocess.Popen", "os.mkdir"):
+        return
+    frame = sys._getframe()
+    while frame is not None and "importlib" in frame.f_code.co_filename:
+        frame = frame.f_back
+    where = "" if frame is None else frame.f_code.co_filename
+    is_ours = where.startswith({str(ROOT)!r}) and ".venv" not in where
+    if is_ours and not str(args[0]).endswith((".py", ".pyc")):
+        noticed.append((event, str(args[0])))
+sys.addaudithook(notice)
+import importlib
+for name in {names!r}:
+    importlib.import_module(name)
+print(noticed)
+"""
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def _full(name: str, alias: str) -> str:
+    """`from chalicelib.api import tokens` imports a module too."""
+    return f"{name}.{alias}" if name.partition(".")[0] in ("chalicelib", "infra") else name
+
+
+def _is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
+
+
+def _run_by_import(tree: ast.AST) -> Iterator[ast.AST]:
+    """All that runs when the module is imported: not the bodies of functions, but their decorators and defaults."""
+    yield tree
+    for name, value in ast.iter_fields(tree):
+        if name == "body" and isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            continue
+        for child in value if isinstance(value, list) else [value]:
+            if isinstance(child, ast.AST):
+                yield from _run_by_import(child)
+
+
+def _reads_environment(node: ast.Call | ast.Subscript) -> bool:
+    """`os.environ[…]`, `os.environ.get(…)` or `os.getenv(…)`; to name `os.environ` is not to read it."""
+    what = ast.unparse(node.func if isinstance(node, ast.Call) else node.value)
+    return what.startswith("os.environ") or what == "os.getenv"

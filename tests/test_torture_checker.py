@@ -1,0 +1,207 @@
+"""The checker must find what it is there to find."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import pytest
+
+from chalicelib.domain.commits import Commit, body_of
+from tests.torture.checker import Kind, violations
+from tests.torture.evidence import Asked, Evidence, Mark, Numbered, Reading, Seen
+
+COUNT = 3
+TAGS = ("a", "b", "c", "d")
+LAST = 4_002
+
+Log = list[Commit]
+
+
+def a_text(tag: str, index: int, key: str | None = None) -> str:
+    data = {"tag": tag, "index": index, "count": COUNT}
+    return json.dumps({"type": ["t"], "key": key, "sourceTimestamp": None, "payload": {"type": "json", "data": data}})
+
+
+def a_commit(session: int, tag: str) -> Commit:
+    """A request of three events, in a commit that follows those of the sessions before."""
+    texts = [a_text(tag, index, f"/{tag}") for index in range(COUNT)]
+    prev = 0 if session == 1 else (session - 1) * 1_000 + COUNT - 1
+    return Commit(1, session, session * 1_000, COUNT, prev, f"r-{tag}", body_of(texts))
+
+
+def numbers(session: int) -> tuple[Numbered, ...]:
+    return tuple(Numbered(f"1.{session}.{i + 1}", session * 1_000 + i) for i in range(COUNT))
+
+
+def seen(session: int, tag: str) -> list[Seen]:
+    return [Seen(id_, event_id, Mark(tag, i, COUNT)) for i, (id_, event_id) in enumerate(numbers(session))]
+
+
+GOOD = [a_commit(session, tag) for session, tag in enumerate(TAGS, start=1)]
+ALL_SEEN = [event for session, tag in enumerate(TAGS, start=1) for event in seen(session, tag)]
+EVIDENCE = Evidence(
+    asked={tag: Asked(tag, COUNT) for tag in (*TAGS, "never written")},
+    acknowledged={tag: [numbers(session)] for session, tag in enumerate(TAGS, start=1) if tag != "d"},
+    refused=frozenset({"never written"}),
+    readings=[
+        Reading("from the start", 0, LAST, ALL_SEEN),
+        Reading("from inside a commit", 2_000, LAST, ALL_SEEN[4:]),
+        Reading("from the head", LAST, LAST, []),
+        Reading("stopped early", 0, 3_000, ALL_SEEN[:7]),
+    ],
+)
+UNREAD = replace(EVIDENCE, readings=())
+
+
+def edited(session: int, **changes: object) -> Log:
+    return [replace(commit, **changes) if commit.session == session else commit for commit in GOOD]  # type: ignore[arg-type]
+
+
+def with_texts(session: int, texts: Sequence[str]) -> Log:
+    return edited(session, body=body_of(texts), n=len(texts))
+
+
+def test_a_good_log_has_no_violations() -> None:
+    assert violations(GOOD, EVIDENCE) == []
+
+
+def test_a_request_repeated_with_its_key_may_be_acknowledged_twice() -> None:
+    acknowledged = {**EVIDENCE.acknowledged, "a": [numbers(1), numbers(1)]}
+    assert violations(GOOD, replace(EVIDENCE, acknowledged=acknowledged)) == []
+
+
+def test_an_unacknowledged_request_may_be_absent() -> None:
+    assert violations(GOOD[:3], UNREAD) == []
+
+
+@pytest.mark.parametrize(
+    ("log", "kinds"),
+    [
+        (GOOD[:1] + GOOD[2:], {Kind.GAP, Kind.CHAIN, Kind.LOST}),
+        (GOOD[1:], {Kind.GAP, Kind.CHAIN, Kind.LOST}),
+        ([*GOOD[:2], GOOD[1], *GOOD[2:]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN, Kind.DOUBLED}),
+        ([GOOD[0], GOOD[2], GOOD[1], GOOD[3]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN}),
+        (edited(2, prev=999), {Kind.CHAIN}),
+        (edited(2, prev=0), {Kind.CHAIN}),
+        (edited(1, prev=1), {Kind.CHAIN}),
+        (edited(3, at=2_002), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
+        (edited(3, at=1_500), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
+        (edited(4, n=2), {Kind.COUNT}),
+        (edited(4, n=4), {Kind.COUNT}),
+        (with_texts(4, [a_text("d", i) for i in (0, 1)]), {Kind.TORN}),
+        (with_texts(4, [a_text("d", i) for i in (0, 1, 1)]), {Kind.TORN}),
+        (with_texts(4, [a_text("d", i) for i in (0, 1, 2, 2)]), {Kind.TORN}),
+        (with_texts(4, [a_text("d", i) for i in (0, 2, 1)]), {Kind.DISORDER}),
+        (with_texts(4, [a_text("x", i) for i in range(COUNT)]), {Kind.UNKNOWN}),
+        (with_texts(4, [a_text("a", i) for i in range(COUNT)]), {Kind.DOUBLED}),
+        (with_texts(4, [a_text("never written", i) for i in range(COUNT)]), {Kind.REFUSED}),
+        (GOOD[:2], {Kind.LOST}),
+    ],
+    ids=[
+        "a gap",
+        "a gap at the start",
+        "a commit twice",
+        "two commits in the wrong order",
+        "a broken prev",
+        "a prev of zero",
+        "a first prev that is not zero",
+        "an EventId that repeats",
+        "an EventId that goes back",
+        "fewer events said than there",
+        "more events said than there",
+        "two thirds of a request",
+        "an event in place of another",
+        "a request with one event twice",
+        "two events of a request swapped",
+        "a request that nobody sent",
+        "a request doubled",
+        "a refused request",
+        "an acknowledged request lost",
+    ],
+)
+def test_a_bad_log_is_found(log: Log, kinds: set[Kind]) -> None:
+    assert {violation.kind for violation in violations(log, UNREAD)} == kinds
+
+
+def test_two_events_swapped_between_requests_are_found() -> None:
+    log = list(GOOD)
+    log[1] = replace(log[1], body=body_of([a_text("b", 0), a_text("c", 1), a_text("b", 2)]))
+    log[2] = replace(log[2], body=body_of([a_text("c", 0), a_text("b", 1), a_text("c", 2)]))
+    assert Kind.TORN in {violation.kind for violation in violations(log, UNREAD)}
+
+
+def test_two_requests_that_changed_places_are_found() -> None:
+    log = [GOOD[0], a_commit(2, "c"), a_commit(3, "b"), GOOD[3]]
+    assert [(v.kind, v.text) for v in violations(log, UNREAD)] == [
+        (Kind.MISNUMBERED, "request b, acknowledged as 1.2.1 (2000) and 2 more, is 1.3.1 (3000) and 2 more"),
+        (Kind.MISNUMBERED, "request c, acknowledged as 1.3.1 (3000) and 2 more, is 1.2.1 (2000) and 2 more"),
+    ]
+
+
+def test_two_different_answers_to_one_request_are_found() -> None:
+    acknowledged = {**EVIDENCE.acknowledged, "a": [numbers(1), numbers(9)]}
+    assert [v.kind for v in violations(GOOD, replace(UNREAD, acknowledged=acknowledged))] == [Kind.MISNUMBERED]
+
+
+@pytest.mark.parametrize(
+    ("keys", "after", "kinds"),
+    [
+        (("/b",), 1_002, [Kind.CONDITION] * COUNT),
+        (("/x", "/b"), 2_001, [Kind.CONDITION]),
+        (("/b",), 2_002, []),
+        (("/c", "/d"), 2_002, []),
+    ],
+    ids=["a match in between", "its last event only", "a match before", "only what is there itself or later"],
+)
+def test_a_request_written_against_its_condition_is_found(keys: tuple[str, ...], after: int, kinds: list[Kind]) -> None:
+    asked = {**EVIDENCE.asked, "c": Asked("c", COUNT, keys, after)}
+    assert [violation.kind for violation in violations(GOOD, replace(UNREAD, asked=asked))] == kinds
+
+
+def _swapped(events: list[Seen]) -> list[Seen]:
+    return [*events[:4], events[5], events[4], *events[6:]]
+
+
+@pytest.mark.parametrize(
+    ("change", "kinds"),
+    [
+        (lambda events: events[:4] + events[5:], {Kind.SKIPPED}),
+        (lambda events: events[1:], {Kind.SKIPPED}),
+        (lambda events: events[:-1], {Kind.SKIPPED}),
+        (lambda events: [*events[:5], events[4], *events[5:]], {Kind.REPEATED}),
+        (lambda events: [*events, events[0]], {Kind.REPEATED}),
+        (_swapped, {Kind.REORDERED}),
+        (lambda events: events[::-1], {Kind.REORDERED}),
+        (lambda events: [*events[:4], *events[5:], events[4]], {Kind.REORDERED}),
+        (lambda events: [*events, *seen(9, "z")], {Kind.INVENTED}),
+        (lambda events: [events[0]._replace(event_id=7), *events[1:]], {Kind.SKIPPED, Kind.INVENTED}),
+        (lambda events: [events[0]._replace(mark=events[4].mark), *events[1:]], {Kind.SKIPPED, Kind.INVENTED}),
+    ],
+    ids=[
+        "skipped one",
+        "skipped the first",
+        "skipped the last",
+        "repeated one at once",
+        "repeated one later",
+        "swapped two",
+        "reversed all",
+        "saw one late",
+        "saw one too many",
+        "saw another number",
+        "saw another event",
+    ],
+)
+def test_a_bad_reader_is_found(change: Callable[[list[Seen]], list[Seen]], kinds: set[Kind]) -> None:
+    evidence = replace(EVIDENCE, readings=[Reading("reader", 0, LAST, change(list(ALL_SEEN)))])
+    assert {violation.kind for violation in violations(GOOD, evidence)} == kinds
+
+
+def test_a_reader_that_began_before_its_start_is_found() -> None:
+    evidence = replace(EVIDENCE, readings=[Reading("reader", 1_001, LAST, ALL_SEEN)])
+    assert {violation.kind for violation in violations(GOOD, evidence)} == {Kind.INVENTED}
+
+
+def test_a_violation_reads_like_a_sentence() -> None:
+    assert [str(violation) for violation in violations(GOOD[:2], UNREAD)] == [
+        "LOST, acknowledged, but not in the log: request c, acknowledged as 1.3.1 (3000) and 2 more"
+    ]
