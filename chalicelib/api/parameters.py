@@ -50,7 +50,7 @@ class FollowParameters(Model):
     limit: Annotated[WholeNumber, Field(ge=-1_000_000, le=1_000_000), AfterValidator(_not_zero)] | None = None
     delay: Duration = 0.0
     torn_older: Duration | None = Field(None, alias="tornOlder")
-    heartbeat: Annotated[Duration, Field(ge=0.1)] | None = None
+    heartbeat: Annotated[Duration, Field(ge=0.01)] | None = None
 
 
 class FeedParameters(FollowParameters):

@@ -118,7 +118,7 @@ class Gateway:
         context: dict[str, str] = said["context"]
         if len(self._callers) >= TOKENS_REMEMBERED:
             self._callers.clear()
-        left_s = int(context["expires"]) - int(time.time())
+        left_s = min(int(context["expires"]), 2**53) - time.time()
         self._callers[authorization] = (now + min(TOKEN_S, left_s), context)
         return context
 

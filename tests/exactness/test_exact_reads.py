@@ -11,7 +11,7 @@ from hypothesis.stateful import run_state_machine_as_test
 
 from tests.exactness.machine import Reads, Store
 
-EXAMPLES = {"sqlite": (70, 40), "moto": (6, 20)}
+EXAMPLES = {"sqlite": (50, 40), "moto": (4, 20)}
 """How many runs of the machine, and of how many steps; moto is slow."""
 ALWAYS_TAKEN = (
     "tail used",
@@ -76,4 +76,5 @@ def test_every_read_is_exact(store: str, request: pytest.FixtureRequest) -> None
             suppress_health_check=list(HealthCheck),
         ),
     )
+    print(dict(seen))
     assert [path for path in TAKEN[store] if not seen[path]] == []
