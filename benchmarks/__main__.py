@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks import servers, table
+from benchmarks import reading, servers, table
 from benchmarks.rows import Effort, Run
 
 HEADING = ("", "Annals", "UmaDB", "ratio", "of rounds", "goal", "")
@@ -36,6 +36,7 @@ def main() -> None:
         rows = list(run.rows())
         print(table.printed(HEADING, rows))
         print(f"\nVerified, every event: {run.verify()}.\n")
+        print(reading.measured(directory / "history", 100_000 if args.quick else 1_000_000), "\n", flush=True)
     cost = [sys.executable, "-m", "benchmarks.dynamodb_cost"]
     subprocess.run([*cost, "--quick"] if args.quick else cost, cwd=servers.ROOT, check=True)
     print(f"\n{time.monotonic() - started:.0f} s.")

@@ -10,7 +10,7 @@ from chalicelib.domain.heads import Head
 from chalicelib.domain.pages import Page
 from chalicelib.domain.selection import Selection
 from chalicelib.services.ports import Wake
-from chalicelib.services.present import Present
+from chalicelib.services.present import Ahead, Present
 from chalicelib.services.read import Form, collected, collected_back, commits_for
 from chalicelib.services.retention import Retention
 
@@ -52,7 +52,7 @@ def follow(
     after = max(query.after or 0, forgotten.last)
     seen = start = forgotten.before if after == forgotten.last else present.at(query.server, after)
     for turn in count():
-        page = _page(query, present, seen, after)
+        page = _page(query, present, seen, after, is_near=turn > 0)
         if query.oldest is not None and page.first_at is not None and page.first_at < query.oldest:
             return Torn(page.event_id)
         if page.wires and (turn == 0 or not query.delay_s):
@@ -107,16 +107,18 @@ def _delayed(
     while (left_s := until - monotonic()) > 0:
         if not wake.wait(query.server, present.log.head(query.server).session, left_s, 0):
             break
-    page = _page(query, present, start, after)
+    page = _page(query, present, start, after, is_near=False)
     return NonEmpty(page.event_id, page.wires)
 
 
-def _page(query: FeedQuery, present: Present, seen: Head, after: int) -> Page:
+def _page(query: FeedQuery, present: Present, seen: Head, after: int, is_near: bool) -> Page:
+    """What comes after `seen`; if that is near the log's end, the views are of no use."""
     if query.limit is not None and query.limit < 0:
         head = present.log.head(query.server)
         back = present.back(head, query.selection)
         return collected_back(back, head, max(after, seen.last), query.selection, -query.limit, query.form)
-    ahead = present.ahead(seen, query.selection, commits_for(query.limit, query.selection))
+    most = commits_for(query.limit, query.selection)
+    ahead = Ahead(present.after(seen, most), seen) if is_near else present.ahead(seen, query.selection, most)
     page = collected(ahead.commits, seen, after, query.selection, query.limit, query.form)
     if page.complete and page.seen.session < ahead.known.session:
         return replace(page, seen=ahead.known, event_id=ahead.known.last)

@@ -20,6 +20,8 @@ from chalicelib.wiring import Annals, annals
 LOOK_S = 0.1
 """How often it looks for new commits."""
 
+POLITE = 10
+"""Its priority is lower than the server's: under load views lag, and requests do not."""
 AGAIN_S = 1.0
 """How long after its end it is started again."""
 
@@ -56,6 +58,7 @@ def _start() -> "subprocess.Popen[bytes]":
 def main() -> None:
     """Run the consumers until SIGTERM, or until the server is gone."""
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s pump: %(message)s")
+    os.nice(POLITE)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)

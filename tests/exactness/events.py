@@ -11,6 +11,7 @@ from chalicelib.domain.events import NewEvent
 from chalicelib.domain.path_query import PathQuery
 from chalicelib.domain.selection import ObjectSelection, Selection
 from chalicelib.domain.vocabularies import scheduler
+from tests.exactness import tally
 
 ORDERS = ["/chain,1", "/chain,2", "/a/chain,1", "/a/b,x:y"]
 CHAINS = ["/chain", "/a/chain"]
@@ -112,7 +113,9 @@ malformed = st.builds(
     st.sampled_from(_malformed_payloads),
 )
 
-commits_of_events = st.lists(st.one_of(well_formed, core_events, malformed), min_size=1, max_size=5)
+counted = st.sampled_from(["/job", "/a/chain,1", "/a/b"]).map(tally.new_event)
+
+commits_of_events = st.lists(st.one_of(well_formed, core_events, malformed, counted), min_size=1, max_size=5)
 
 _patterns = st.sampled_from(
     [
@@ -139,7 +142,7 @@ _patterns = st.sampled_from(
 )
 some_types = st.none() | st.lists(_patterns, max_size=3).map(tuple)
 
-collections = st.sampled_from(vocabularies.collections())
+collections = st.sampled_from([*vocabularies.collections(), tally.NAME])
 paths = st.sampled_from(
     [
         *("/", "/*", "/a/", "/a/*", "/a/b/", "/a", "/nowhere"),

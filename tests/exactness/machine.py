@@ -45,6 +45,7 @@ EVERYTHING = PathQuery.of("/")
 class Store:
     """What all runs of the machine share: each has servers of its own."""
 
+    name: str
     log: Log
     views: Views
     servers: Iterator[int]
@@ -141,14 +142,26 @@ class Reads(RuleBasedStateMachine):
         except Crash:
             self.seen["crashed"] += 1
 
-    @rule(which=whichever, most=bound_steps, k=uses, other=bound_steps, events=given.commits_of_events)
-    def project_and_be_overtaken(self, which: int, most: int, k: int, other: int, events: list[NewEvent]) -> None:
+    @rule(
+        which=whichever,
+        most=bound_steps,
+        k=uses,
+        other=bound_steps,
+        crash=st.none() | uses,
+        events=given.commits_of_events,
+    )
+    def project_and_be_overtaken(
+        self, which: int, most: int, k: int, other: int, crash: int | None, events: list[NewEvent]
+    ) -> None:
+        """By one that comes further, or not so far, or crashes."""
         of = self.plains[which]
 
         def overtake() -> None:
             self._append(of, events)
-            for _ in range(2):
-                run(projector(self.views), of.server, self.log, self.views, other)
+            if crash is None:
+                self.project(which=which, most=other)
+            else:
+                self.project_and_crash(which=which, most=other, k=crash)
 
         overtaken = WrittenViews(self.views, self.seen, Once(k, overtake))
         run(projector(overtaken), of.server, self.log, overtaken, most)
@@ -371,6 +384,13 @@ class Reads(RuleBasedStateMachine):
         limit = min(most, most if query.max_results is None else query.max_results)
         expected = [(wires[:limit], len(wires) <= limit) for wires in (before, self._timeseries(of, query))]
         assert (page.wires, page.complete) in expected
+
+    @rule(t_from=places, t_to=places, descending=st.booleans())
+    def a_stretch_of_time_is_that_of_the_list(self, t_from: int, t_to: int, descending: bool) -> None:
+        of = self.plains[0]
+        query = TimeseriesQuery(Selection(), self._time(of, t_from), self._time(of, t_to), descending=descending)
+        page = timeseries(query, [of.server], self._present(of), Retention(self.log, self.world.clock), 10_000)
+        assert page.wires == self._timeseries([of], query)
 
     @rule(
         query=st.builds(

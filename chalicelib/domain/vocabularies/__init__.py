@@ -39,7 +39,10 @@ class Vocabulary(Protocol):
         """The paths by which the object is found."""
 
     def is_exact(self, ref: ObjectRef) -> bool:
-        """Tell whether the path can be that of one object only."""
+        """Tell whether the path is written like that of one object."""
+
+    def is_unique(self, ref: ObjectRef) -> bool:
+        """Tell whether no other object can be found by the path, however odd its key is."""
 
     def fold(self, collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State | None:
         """The object's state after `event`, which is `own` in the vocabulary's JSON; None while it does not exist."""
@@ -90,6 +93,12 @@ def is_exact(ref: ObjectRef) -> bool:
     """Tell whether the path is that of one object, not of a folder of some."""
     vocabulary = vocabulary_of(ref.collection)
     return not ref.path.endswith(("/", "/*")) and (vocabulary is None or vocabulary.is_exact(ref))
+
+
+def is_unique(ref: ObjectRef) -> bool:
+    """Tell whether a path query with this path means this object and surely no other."""
+    vocabulary = vocabulary_of(ref.collection)
+    return is_exact(ref) and (vocabulary is None or vocabulary.is_unique(ref))
 
 
 def matches(query: PathQuery, ref: ObjectRef) -> bool:

@@ -1,0 +1,49 @@
+"""A vocabulary for tests: an object's state is the list of its events, so that nothing can be folded twice unseen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from chalicelib.domain.event_types import EventType
+from chalicelib.domain.events import Event, NewEvent
+from chalicelib.domain.objects import ObjectRef, State
+
+NAME = "tally"
+COLLECTIONS: Mapping[str, str] = {NAME: "tallies"}
+
+
+def new_event(value: object) -> NewEvent:
+    """An event is written as its key."""
+    return NewEvent(type=(NAME, "counted"), key=str(value))
+
+
+def own_json(event: Event) -> dict[str, Any]:
+    """Its number is all there is to it."""
+    return {"eventId": event.event_id}
+
+
+def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+    """One object for each key."""
+    del event_type
+    return () if key is None else (ObjectRef(NAME, key),)
+
+
+def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
+    """The same."""
+    return (ObjectRef(NAME, key),)
+
+
+def aliases(ref: ObjectRef) -> tuple[str, ...]:
+    """It has but one name."""
+    return (ref.path,)
+
+
+def is_exact(ref: ObjectRef) -> bool:
+    """Every path is that of one object."""
+    del ref
+    return True
+
+
+def fold(collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State:
+    """One more."""
+    del collection, own
+    return {"events": [*(state["events"] if state else []), event.event_id]}
