@@ -66,7 +66,7 @@ class ObjectSelection(Selection):
     def refs(self) -> tuple[ObjectRef, ...] | None:
         """The objects, if each is named."""
         found = [ObjectRef(self.collection, pattern.text) for pattern in self.query.patterns]
-        return tuple(found) if all(vocabularies.is_exact(ref) for ref in found) else None
+        return tuple(found) if all(vocabularies.is_unique(ref) for ref in found) else None
 
     def selects(self, event: Event) -> bool:
         """Tell whether `event` is meant."""

@@ -1,7 +1,7 @@
 """Hat's timeseries query: events of all servers by time, or by the time of their source."""
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 from chalicelib.domain.commits import Commit
@@ -22,7 +22,8 @@ def timeseries(
     if query.last_event_id is not None and position is None:
         return Page(heads[0], event_id)
     limit = most if query.max_results is None else min(query.max_results, most)
-    events = _sorted(query, position, servers, present, retention, limit + 1)
+    known = {head.server: head.last for head in heads}
+    events = _sorted(query, position, known, present, retention, limit + 1)
     found = list(islice(events, limit + 1))
     return Page(heads[0], event_id, [event.wire for event in found[:limit]], complete=len(found) <= limit)
 
@@ -42,20 +43,23 @@ def _position(query: TimeseriesQuery, servers: Sequence[int], present: Present) 
 def _sorted(
     query: TimeseriesQuery,
     position: Order | None,
-    servers: Sequence[int],
+    known: Mapping[int, int],
     present: Present,
     retention: Retention,
     enough: int,
 ) -> Iterator[Event]:
-    def wanted(events: Iterable[Event], forgotten: int) -> Iterator[Event]:
+    """The events of each server up to the EventId that the answer will tell: later ones are for the next answer."""
+
+    def wanted(events: Iterable[Event], forgotten: int, last: int) -> Iterator[Event]:
         for event in events:
-            if event.event_id > forgotten and query.selects(event) and _is_after(query, event, position):
+            in_time = forgotten < event.event_id <= last
+            if in_time and query.selects(event) and _is_after(query, event, position):
                 yield event
 
     streams = []
-    for server in servers:
+    for server, last in known.items():
         forgotten = retention.forgotten(server).last
-        streams.append(wanted(_events(query, position, server, present, forgotten), forgotten))
+        streams.append(wanted(_events(query, position, server, present, forgotten), forgotten, last))
     if not query.by_source:
         return heapq.merge(*streams, key=query.order, reverse=query.descending)
     choose: Callable[..., list[Event]] = heapq.nlargest if query.descending else heapq.nsmallest

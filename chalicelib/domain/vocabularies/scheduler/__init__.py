@@ -10,8 +10,19 @@ from chalicelib.domain.vocabularies.scheduler.overviews import (
     aliases,
     fold,
     is_exact,
+    is_unique,
     objects_of,
     refs_of_key,
 )
 
-__all__ = ["COLLECTIONS", "aliases", "fold", "is_exact", "new_event", "objects_of", "own_json", "refs_of_key"]
+__all__ = [
+    "COLLECTIONS",
+    "aliases",
+    "fold",
+    "is_exact",
+    "is_unique",
+    "new_event",
+    "objects_of",
+    "own_json",
+    "refs_of_key",
+]

@@ -60,7 +60,7 @@ def aliases(ref: ObjectRef) -> tuple[str, ...]:
 
 
 def is_exact(ref: ObjectRef) -> bool:
-    """Tell whether the path can be that of one object only: an order's has a comma, a task's ends with its number."""
+    """Tell whether the path is written like that of one object: an order's has a comma, a task's ends with its number."""
     match ref.collection:
         case "order":
             return "," in ref.path
@@ -70,6 +70,11 @@ def is_exact(ref: ObjectRef) -> bool:
             return ":" in ref.path
         case _:
             return True
+
+
+def is_unique(ref: ObjectRef) -> bool:
+    """Tell whether no other object can be found by the path: tasks and files have names with colons in other names."""
+    return ref.collection not in ("task", "fileBased")
 
 
 def fold(collection: str, state: State | None, event: Event, own: Fields) -> State | None:
