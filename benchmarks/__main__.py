@@ -39,6 +39,8 @@ def main() -> None:
         print(reading.measured(directory / "history", 100_000 if args.quick else 1_000_000), "\n", flush=True)
     cost = [sys.executable, "-m", "benchmarks.dynamodb_cost"]
     subprocess.run([*cost, "--quick"] if args.quick else cost, cwd=servers.ROOT, check=True)
+    print(flush=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.dynamodb_units"], cwd=servers.ROOT, check=True)
     print(f"\n{time.monotonic() - started:.0f} s.")
 
 

@@ -60,7 +60,7 @@ def aliases(ref: ObjectRef) -> tuple[str, ...]:
 
 
 def is_exact(ref: ObjectRef) -> bool:
-    """Tell whether the path is written like that of one object: an order's has a comma, a task's ends with its number."""
+    """Tell whether the path is written like that of one object: an order's has a comma, a task's ends in a number."""
     match ref.collection:
         case "order":
             return "," in ref.path
