@@ -61,8 +61,13 @@ def follow(
             return _delayed(query, present, wake, start, after, monotonic)
         seen = page.seen
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or (page.complete and not wake.wait(query.server, seen.session, remaining_s, turn)):
+        if remaining_s <= 0:
             break
+        if page.complete:
+            known = wake.wait(seen, query.selection, remaining_s, turn)
+            if known is None:
+                break
+            seen = known
     return Empty(page.event_id)
 
 
@@ -105,7 +110,7 @@ def _delayed(
     """Wait for more, then give all that came."""
     until = monotonic() + query.delay_s
     while (left_s := until - monotonic()) > 0:
-        if not wake.wait(query.server, present.log.head(query.server).session, left_s, 0):
+        if wake.wait(present.log.head(query.server), query.selection, left_s, 0) is None:
             break
     page = _page(query, present, start, after, is_near=False)
     return NonEmpty(page.event_id, page.wires)

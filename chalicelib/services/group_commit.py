@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 
 from chalicelib.domain.appends import Append
-from chalicelib.domain.commits import Appended
+from chalicelib.domain.commits import Appended, Commit
 from chalicelib.services.append import Appender, Outcome
 
 MOST_TOGETHER = 256
@@ -41,7 +41,7 @@ class Waiting:
 class GroupCommit:
     """Appends for many callers of one process."""
 
-    def __init__(self, appender: Appender, written: Callable[[int, int], None]) -> None:
+    def __init__(self, appender: Appender, written: Callable[[Commit], None]) -> None:
         self._appender = appender
         self._written = written
         self._mutex = threading.Lock()
@@ -76,4 +76,4 @@ class GroupCommit:
         for waiting, outcome in zip(group, outcomes, strict=True):
             waiting.outcome = outcome
             if isinstance(outcome, Appended) and not outcome.replayed:
-                self._written(outcome.commit.server, outcome.commit.session)
+                self._written(outcome.commit)

@@ -11,6 +11,7 @@ from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.heads import Head
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
+from chalicelib.domain.selection import ObjectSelection
 from chalicelib.domain.vocabularies.scheduler.statistics import Statistics, changed_text, counted, statistics
 from chalicelib.services.ports import Wake
 from chalicelib.services.present import Present
@@ -50,6 +51,7 @@ def order_statistics_changed(
     forgotten = retention.forgotten(server).last
     if after is not None and after < forgotten:
         return Torn(forgotten)
+    about_them = ObjectSelection(collection=ORDERS, query=query)
     since = present.log.head(server).last if after is None else after
     for turn in count():
         seen, differ = _differ(present, server, query, since)
@@ -57,7 +59,7 @@ def order_statistics_changed(
             event_id, now = order_statistics(present, server, query)
             return NonEmpty(event_id, [changed_text(event_id, now)])
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or not wake.wait(server, seen.session, remaining_s, turn):
+        if remaining_s <= 0 or wake.wait(seen, about_them, remaining_s, turn) is None:
             return Empty(seen.last)
     raise AssertionError("count() does not end")
 

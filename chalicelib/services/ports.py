@@ -7,6 +7,7 @@ from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
 from chalicelib.domain.records import Change, Record
+from chalicelib.domain.selection import Selection
 
 Clock = Callable[[], int]
 """Milliseconds since 1970, as this machine believes."""
@@ -63,10 +64,11 @@ class Views(Protocol):
 class Wake(Protocol):
     """Tells those who wait that a log may have grown."""
 
-    def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-        """Return when the log may have grown past `session`, or after `timeout_s`.
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        """Return when something selected may have come after `seen`, or after `timeout_s`.
 
-        `turn` counts the caller's waits in vain, from 0. False means: stop waiting, the process ends.
+        The answer is a head, `seen` or a later one, up to which nothing selected has come; None means: stop waiting,
+        the process ends. `turn` counts the caller's waits in vain, from 0.
         """
 
     def close(self) -> None:

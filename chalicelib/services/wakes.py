@@ -2,42 +2,102 @@
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
+from itertools import chain
+
+from chalicelib.domain.commits import Commit
+from chalicelib.domain.heads import Head
+from chalicelib.domain.selection import Selection
 
 FIRST_LOOK_S = 0.025
 LATEST_LOOK_S = 0.25
+REMEMBERED = 256
+"""Commits that a bell knows of each log, for those who come to wait a little late."""
+
+
+class _Waiter:
+    """Somebody who waits; the lock opens when what they wait for has come after `known`."""
+
+    __slots__ = ("known", "lock")
+
+    def __init__(self, known: Head) -> None:
+        self.known = known
+        self.lock = threading.Lock()
+        self.lock.acquire()
 
 
 class Bell:
-    """Told by the writers of this process: wakes those who wait at once."""
+    """Told by the writers of this process: wakes at once those who wait for what was written, and nobody else.
+
+    Whoever waits for the same is one group, and what is written is looked at once for each group.
+    """
 
     def __init__(self) -> None:
-        self._rung = threading.Condition()
-        self._sessions: dict[int, int] = {}
+        self._mutex = threading.Lock()
+        self._groups: dict[int, dict[Selection, list[_Waiter]]] = {}
+        self._recent: dict[int, deque[Commit]] = {}
         self._open = True
 
-    def ring(self, server: int, session: int) -> None:
-        """The log of `server` now has `session`."""
-        with self._rung:
-            if session > self._sessions.get(server, 0):
-                self._sessions[server] = session
-                self._rung.notify_all()
+    def ring(self, commit: Commit) -> None:
+        """The commit is in the log."""
+        before = Head(commit.server, commit.session - 1, 0, commit.prev)
+        with self._mutex:
+            self._recent.setdefault(commit.server, deque(maxlen=REMEMBERED)).append(commit)
+            groups = self._groups.get(commit.server, {})
+            woken = [selection for selection in groups if _selects(selection, commit)]
+            for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
+                waiter.known = before
+                waiter.lock.release()
 
-    def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-        """Return when the log has grown past `session`, or after `timeout_s`; False once closed."""
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        """Return when something selected may have come after `seen`, or after `timeout_s`.
+
+        The answer is a head up to which nothing selected came; None once closed.
+        """
         del turn
-        with self._rung:
-            self._rung.wait_for(
-                lambda: not self._open or self._sessions.get(server, 0) > session,
-                min(timeout_s, threading.TIMEOUT_MAX),
-            )
-            return self._open
+        with self._mutex:
+            known, has_come = self._looked(seen, selection)
+            if not self._open or has_come:
+                return known if self._open else None
+            waiter = _Waiter(known)
+            self._groups.setdefault(seen.server, {}).setdefault(selection, []).append(waiter)
+        waiter.lock.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX))
+        with self._mutex:
+            self._leave(waiter, seen.server, selection)
+            return waiter.known if self._open else None
 
     def close(self) -> None:
         """Send everybody who waits home."""
-        with self._rung:
+        with self._mutex:
             self._open = False
-            self._rung.notify_all()
+            for groups in self._groups.values():
+                for waiter in chain.from_iterable(groups.values()):
+                    waiter.lock.release()
+            self._groups.clear()
+
+    def _looked(self, seen: Head, selection: Selection) -> tuple[Head, bool]:
+        """The head up to which nothing selected came after `seen`, and whether something may have come then."""
+        recent = self._recent.get(seen.server, ())
+        if recent and recent[0].session > seen.session + 1:
+            return seen, True
+        for commit in recent:
+            if commit.session > seen.session:
+                if _selects(selection, commit):
+                    return seen, True
+                seen = commit.head
+        return seen, False
+
+    def _leave(self, waiter: _Waiter, server: int, selection: Selection) -> None:
+        """Take those who were not woken off the list: for them nothing has come up to now."""
+        group = self._groups.get(server, {}).get(selection, [])
+        if waiter in group:
+            group.remove(waiter)
+            if not group:
+                del self._groups[server][selection]
+            recent = self._recent.get(server)
+            if recent and recent[-1].session > waiter.known.session:
+                waiter.known = recent[-1].head
 
 
 class Looking:
@@ -47,12 +107,16 @@ class Looking:
         self._pause = pause
         self._open = True
 
-    def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-        """Return when it is time to look again."""
-        del server, session
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        """Return when it is time to look again; nothing is known of what has come."""
+        del selection
         self._pause(min(timeout_s, LATEST_LOOK_S, FIRST_LOOK_S * 2 ** min(turn, 8)))
-        return self._open
+        return seen if self._open else None
 
     def close(self) -> None:
         """Let nobody look any more."""
         self._open = False
+
+
+def _selects(selection: Selection, commit: Commit) -> bool:
+    return selection.everything or any(selection.selects(event) for event in commit.events)

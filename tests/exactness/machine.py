@@ -15,6 +15,7 @@ from chalicelib.domain.commits import Appended
 from chalicelib.domain.errors import ConditionFailed
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.events import NewEvent
+from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import Id
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
@@ -74,11 +75,11 @@ class Waking:
         self._world = world
         self._happen = happen
 
-    def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-        del server, session, turn
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        del selection, turn
         self._happen()
         self._world.elapsed_s += min(timeout_s, 0.4)
-        return True
+        return seen
 
     def close(self) -> None:
         """Nobody waits."""
@@ -141,6 +142,13 @@ class Reads(RuleBasedStateMachine):
             run(projector(crashing), self.plains[which].server, self.log, crashing, most)
         except Crash:
             self.seen["crashed"] += 1
+
+    @rule(which=whichever, most=bound_steps)
+    def project_all_but_the_checkpoint(self, which: int, most: int) -> None:
+        of = self.plains[which]
+        checkpoint = checkpoint_of(PROJECT, of.server, self.views)
+        commits = list(self.log.read(of.server, checkpoint.head.session, most))
+        projector(self.views).handle(checkpoint, commits)
 
     @rule(
         which=whichever,

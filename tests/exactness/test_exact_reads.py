@@ -97,7 +97,8 @@ def test_every_read_is_exact_whatever_happens(store: Store) -> None:
             suppress_health_check=list(HealthCheck),
         ),
     )
-    assert [path for path in TAKEN if not store.seen[path]] == [] or store.name == "moto"
+    if store.name != "moto":
+        assert [path for path in TAKEN if not store.seen[path]] == []
 
 
 def _lists_of_sessions_move(machine: Reads) -> None:
@@ -112,7 +113,9 @@ def _lists_of_sessions_move(machine: Reads) -> None:
 def _two_projectors_get_stuck(machine: Reads, k: int, crash: int) -> None:
     machine.append_many(step_ms=0, commits=[EVENTS, EVENTS[:1]], times=2)
     machine.project_and_be_overtaken(which=0, most=4, k=k, other=1, crash=crash, events=EVENTS)
-    machine.project_and_crash(which=0, most=5, k=k + 3)
+    machine.project_and_crash(which=0, most=5, k=k)
+    machine.any_collection_is_the_fold_of_all_events()
+    machine.project_all_but_the_checkpoint(which=0, most=3)
     for _ in vocabularies.collections():
         machine.any_collection_is_the_fold_of_all_events()
     machine.the_latest_of_each_type_are_the_last_in_the_list(types=None, servers=[0, 1], race=None)
@@ -125,7 +128,8 @@ def _readers_are_raced(machine: Reads, what: str) -> None:
     keys, race = Selection(keys=("/job",)), Race(4, what, EVENTS)
     machine.a_snapshot_is_the_fold_up_to_its_event_id(which=0, collection="tally", query=EVERYTHING, race=race)
     machine.a_feed_is_the_filtered_list(which=0, selection=keys, place=None, limit=None, delay_s=0, race=race)
-    machine.going_ahead_skips_nothing_selected(which=0, selection=keys, place=0, race=race)
+    for selection in (keys, Selection(types=(("nothing",),))):
+        machine.going_ahead_skips_nothing_selected(which=0, selection=selection, place=0, race=race)
     machine.a_position_is_found_as_by_looking_from_the_first(which=0, place=7, race=race)
     for types in (("rare",), ("nothing",)):
         machine.an_append_is_refused_if_and_only_if_an_event_matches(

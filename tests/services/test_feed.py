@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty
+from chalicelib.domain.heads import Head
 from chalicelib.domain.selection import Selection
 from chalicelib.services.feed import FeedQuery
 from chalicelib.services.feed import follow as followed
@@ -31,14 +32,15 @@ class Scripted:
         self.waits: list[tuple[int, int, float, int]] = []
         self.open = True
 
-    def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-        self.waits.append((server, session, timeout_s, turn))
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        del selection
+        self.waits.append((seen.server, seen.session, timeout_s, turn))
         if self._steps:
             self._world.elapsed_s += 1.0
             self._steps.pop(0)()
         else:
             self._world.elapsed_s += timeout_s
-        return self.open
+        return seen if self.open else None
 
     def close(self) -> None:
         self.open = False

@@ -50,7 +50,7 @@ class Gated(SqliteLog):
         self._gate.release(times)
 
 
-def unheard(server: int, session: int) -> None:
+def unheard(commit: Commit) -> None:
     """Nobody listens."""
 
 
@@ -169,7 +169,7 @@ def test_a_group_has_a_limit_and_those_beyond_it_are_next(database: Database, wo
 
 def test_the_written_sessions_are_told(log: SqliteLog, world: World) -> None:
     told: list[tuple[int, int]] = []
-    group_commit = GroupCommit(world.appender(log), lambda server, session: told.append((server, session)))
+    group_commit = GroupCommit(world.appender(log), lambda commit: told.append((commit.server, commit.session)))
     group_commit.append(append())
     group_commit.append(append(server=2))
     group_commit.append(append())
@@ -180,7 +180,7 @@ def test_a_refusal_is_raised_and_nothing_is_told(log: SqliteLog, world: World) -
     told: list[tuple[int, int]] = []
     appender: Appender = world.appender(log)
     appender.append(append("/1"))
-    group_commit = GroupCommit(appender, lambda server, session: told.append((server, session)))
+    group_commit = GroupCommit(appender, lambda commit: told.append((commit.server, commit.session)))
     with pytest.raises(ConditionFailed):
         group_commit.append(append("/1", condition=no_match("/1")))
     assert (told, keys(log)) == ([], [(1, "/1")])

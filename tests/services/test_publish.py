@@ -13,7 +13,7 @@ from chalicelib.store.sqlite.log import SqliteLog
 from tests.services.worlds import NOW, World, keys, no_match, text
 
 
-def unheard(server: int, session: int) -> None:
+def unheard(commit: Commit) -> None:
     """Nobody listens."""
 
 

@@ -252,10 +252,10 @@ def test_a_long_poll_that_began_in_time_is_not_torn(store: Store) -> None:
     seen = written.ids[-1]
 
     class WritesMeanwhile(Bell):
-        def wait(self, server: int, session: int, timeout_s: float, turn: int) -> bool:
-            del server, session, timeout_s, turn
+        def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+            del selection, timeout_s, turn
             written.write(1, 5)
-            return True
+            return seen
 
     query = FeedQuery(written.server, ALL, seen, timeout_s=60.0)
     seq = follow(query, store.present, WritesMeanwhile(), retention)
