@@ -112,7 +112,7 @@ class _Readings:
 
     def _jobs_events(self, connection: http.client.HTTPConnection, job: int) -> None:
         found = self._get(connection, f"/events?keys=/job/{job}")
-        if any(event["key"] != f"/job/{job}" for event in found["eventSnapshots"]):
+        if any(event["key"] != f"/job/{job}" for event in found.get("eventSnapshots", [])):
             raise RuntimeError("events of another job")
 
     def _count(self, connection: http.client.HTTPConnection, target: str, expected: int) -> None:

@@ -34,6 +34,8 @@ class Annals:
     verifier: Verifier
     forget: Callable[[int, int], int]
     """Delete some of a log's commits up to a session; how many. On AWS the tables do that by themselves."""
+    has_grown: Callable[[], bool]
+    """Whether another process may have written to the log since this was asked last."""
     close: Callable[[], None]
 
 
@@ -79,6 +81,7 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
         forget=log.forget,
+        has_grown=database.has_changed,
         close=close,
     )
 
@@ -91,7 +94,7 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
     from chalicelib.store.dynamodb.views import DynamoViews  # noqa: PLC0415
 
     client = dynamodb_client()
-    log = DynamoLog(client, settings.log_table, settings.views_table)
+    log = DynamoLog(client, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(client, settings.views_table)
     present = Present(log, views)
     appender = Appender(log, clock, present=present)
@@ -108,6 +111,7 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
         forget=lambda _server, _session: 0,
+        has_grown=lambda: True,
         close=lambda: None,
     )
 

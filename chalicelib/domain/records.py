@@ -11,6 +11,9 @@ END = "\U0010ffff"
 """Greater than any text that goes on."""
 
 
+PROJECT = "project"
+"""The consumer that builds the views."""
+
 _GENERATION = 2**44
 """A checkpoint's record counts generations above sessions, so that it tells apart what it must not mix up."""
 

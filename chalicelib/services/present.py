@@ -14,11 +14,10 @@ from chalicelib.domain.commits import Commit, chained, chained_back
 from chalicelib.domain.heads import Head
 from chalicelib.domain.object_views import ObjectView, moved, moved_item
 from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.records import BLOCKS, END, SESSIONS, Change, Checkpoint, Record, objects_view
+from chalicelib.domain.records import BLOCKS, END, PROJECT, SESSIONS, Change, Checkpoint, Record, objects_view
 from chalicelib.domain.selection import Selection
 from chalicelib.services.consumers import checkpoint_of
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.project import PROJECT
 from chalicelib.services.read import galloped, head_at, searched
 
 T = TypeVar("T")

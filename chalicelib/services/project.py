@@ -11,6 +11,7 @@ from chalicelib.domain.projections import updates
 from chalicelib.domain.records import (
     BLOCKS,
     LATEST,
+    PROJECT,
     SESSIONS,
     Change,
     Checkpoint,
@@ -19,8 +20,6 @@ from chalicelib.domain.records import (
 )
 from chalicelib.services.consumers import Consumer, checkpoint_of, run
 from chalicelib.services.ports import Log, Views
-
-PROJECT = "project"
 
 
 def projector(views: Views) -> Consumer:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 from chalicelib.domain.errors import AnnalsError
@@ -20,6 +21,8 @@ from chalicelib.wiring import Annals, annals
 LOOK_S = 0.1
 """How often it looks for new commits."""
 
+REST_S = 5.0
+"""How long it does nothing while nothing is written; then it looks for what is past retention."""
 POLITE = 10
 """Its priority is lower than the server's: under load views lag, and requests do not."""
 AGAIN_S = 1.0
@@ -67,8 +70,11 @@ def main() -> None:
     # Told, not asked for: whoever asks late is told of another parent, if the server was killed meanwhile.
     parts, server = annals(), int(sys.argv[1])
     consumers = [projector(parts.views)]
+    rest = 0.0
     while not stopped.wait(LOOK_S) and os.getppid() == server:
-        _turn(parts, consumers)
+        if parts.has_grown() or time.monotonic() > rest:
+            _turn(parts, consumers)
+            rest = time.monotonic() + REST_S
     parts.close()
 
 

@@ -19,6 +19,7 @@ from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import Id
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
+from chalicelib.domain.records import PROJECT
 from chalicelib.domain.selection import ObjectSelection, Selection
 from chalicelib.domain.timeseries import TimeseriesQuery
 from chalicelib.services.append import Appender
@@ -27,7 +28,7 @@ from chalicelib.services.feed import FeedQuery, follow
 from chalicelib.services.latest import latest
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.present import Present
-from chalicelib.services.project import PROJECT, projector, rebuild
+from chalicelib.services.project import projector, rebuild
 from chalicelib.services.retention import Retention
 from chalicelib.services.snapshot import snapshot, state_at
 from chalicelib.services.timeseries import timeseries

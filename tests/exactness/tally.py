@@ -43,6 +43,12 @@ def is_exact(ref: ObjectRef) -> bool:
     return True
 
 
+def is_unique(ref: ObjectRef) -> bool:
+    """And nothing else has it."""
+    del ref
+    return True
+
+
 def fold(collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State:
     """One more."""
     del collection, own

@@ -15,13 +15,14 @@ from chalicelib.domain.event_seq import NonEmpty
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
+from chalicelib.domain.records import PROJECT
 from chalicelib.domain.selection import ObjectSelection
 from chalicelib.domain.vocabularies import scheduler
 from chalicelib.services.append import Appender
 from chalicelib.services.consumers import checkpoint_of, run
 from chalicelib.services.feed import FeedQuery, follow
 from chalicelib.services.present import Present
-from chalicelib.services.project import PROJECT, projector, rebuild
+from chalicelib.services.project import projector, rebuild
 from chalicelib.services.retention import Retention
 from chalicelib.services.snapshot import snapshot, state_at
 from chalicelib.services.wakes import Bell

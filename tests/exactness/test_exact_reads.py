@@ -52,7 +52,8 @@ EVENTS = [
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary that counts, and limits so small that a few commits go beyond all of them."""
-    monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, tally)
+    counting: vocabularies.Vocabulary = tally
+    monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, counting)
     monkeypatch.setattr("chalicelib.services.present.NEAR", 3)
     monkeypatch.setattr("chalicelib.domain.blocks.BLOCK_BITS", 2)
     monkeypatch.setattr("chalicelib.domain.blocks.MOST_SUBTYPES", 4)

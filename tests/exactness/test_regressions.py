@@ -13,6 +13,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.event_seq import NonEmpty
 from chalicelib.domain.events import NewEvent
+from chalicelib.domain.heads import Head
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
 from chalicelib.domain.selection import ObjectSelection, Selection
@@ -211,6 +212,37 @@ def test_an_event_that_follows_no_vocabulary_does_not_stop_the_feed(world: World
     world.append(ORDER_ADDED)
     wires = world.feed(Selection(types=(("scheduler", "*"),)), vocabularies.own_text)
     assert [_event_id(wire) for wire in wires] == [one.event_id for one in world.of.events]
+
+
+class Elsewhere:
+    """While a reader waits, another process writes what it waits for, then this one something else, and rings."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._bell = Bell()
+        self.elapsed_s = 0.0
+
+    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
+        self._bell.ring(self._world.of.commits[-1])
+        self._world.append(NewEvent(type=("wanted",)))
+        self._world.append(NewEvent(type=("other",)))
+        self._bell.ring(self._world.of.commits[-1])
+        known = self._bell.wait(seen, selection, 0.0, turn)
+        self.elapsed_s += timeout_s
+        return known
+
+    def close(self) -> None:
+        """Nobody waits."""
+
+
+def test_those_who_wait_do_not_skip_what_another_process_wrote(world: World) -> None:
+    """Or what this one wrote without knowing it, after `Unavailable`: the bell has not heard of it."""
+    world.append(NewEvent(type=("other",)))
+    wake = Elsewhere(world)
+    query = FeedQuery(SERVER, Selection(types=(("wanted",),)), after=world.of.last, timeout_s=1.0)
+    answer = follow(query, world.present(), wake, Retention(world.log, lambda: 0), lambda: wake.elapsed_s)
+    assert isinstance(answer, NonEmpty)
+    assert answer.wires == [world.of.events[1].wire]
 
 
 def _progress(done: int, all_: int) -> None:

@@ -24,6 +24,7 @@ from chalicelib.domain.records import (
     BLOCKS,
     END,
     LATEST,
+    PROJECT,
     SESSIONS,
     Change,
     Checkpoint,
@@ -34,7 +35,7 @@ from chalicelib.domain.records import (
 from chalicelib.domain.selection import Selection
 from chalicelib.services.consumers import Consumer, catch_up, checkpoint_of, run
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.project import PROJECT, projector, rebuild
+from chalicelib.services.project import projector, rebuild
 from tests.services.worlds import NOW
 
 EXAMPLES = {"sqlite": 40, "moto": 2}

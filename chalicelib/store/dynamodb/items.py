@@ -63,8 +63,8 @@ def commit_key(server: int, session: int) -> Item:
     return {SERVER: {"N": str(server)}, SESSION: {"N": str(session)}}
 
 
-def item_from_commit(commit: Commit) -> Item:
-    """The item that keeps `commit`, deflated if that makes it cheaper to write."""
+def item_from_commit(commit: Commit, expires_s: int | None = None) -> Item:
+    """The item that keeps `commit`, deflated if that makes it cheaper to write; for ever if nothing is said."""
     item: Item = {
         **commit_key(commit.server, commit.session),
         AT: {"N": str(commit.at)},
@@ -72,6 +72,8 @@ def item_from_commit(commit: Commit) -> Item:
         PREV: {"N": str(commit.prev)},
         REQ: {"S": commit.request_id},
     }
+    if expires_s is not None:
+        item[TTL] = {"N": str(expires_s)}
     return _cheapest(item, BODY, commit.body)
 
 

@@ -11,6 +11,8 @@ from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailable
 from chalicelib.domain.heads import Head
+from chalicelib.domain.organizations import DIRECTORY
+from chalicelib.domain.records import PROJECT, Checkpoint, checkpoints
 from chalicelib.store.dynamodb.batches import MOST_KEYS, Pause, get_all
 from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import (
@@ -30,6 +32,8 @@ from chalicelib.store.dynamodb.items import (
     item_from_receipt,
     receipt_from_item,
     receipt_key,
+    record_from_item,
+    record_key,
 )
 
 if TYPE_CHECKING:
@@ -54,18 +58,33 @@ _PASSING = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "T
 
 
 class DynamoLog:
-    """The logs of all servers in one table, their receipts in another."""
+    """The logs of all servers in one table, their receipts in another.
 
-    def __init__(self, client: DynamoDBClient, log_table: str, views_table: str, pause: Pause = time.sleep) -> None:
+    With `retention_s` DynamoDB deletes commits that are older, sooner or later and in any order.
+    """
+
+    def __init__(
+        self,
+        client: DynamoDBClient,
+        log_table: str,
+        views_table: str,
+        pause: Pause = time.sleep,
+        retention_s: float | None = None,
+    ) -> None:
         self._client = client
         self._log_table = log_table
         self._views_table = views_table
         self._pause = pause
+        self._retention_s = retention_s
 
     def head(self, server: int) -> Head:
         """Where the log of `server` ends."""
         last = self._outermost(server, ascending=False)
-        return Head(server) if last is None else head_from_item(last)
+        head = Head(server) if last is None else head_from_item(last)
+        if self._retention_s is None:
+            return head
+        # The last commit may be deleted too, if nothing came for so long; the numbers go on all the same.
+        return max(head, self._projected(server), key=lambda one: one.session)
 
     def start(self, server: int) -> Head:
         """The head before the first commit that is kept."""
@@ -77,7 +96,7 @@ class DynamoLog:
 
         One commit is one PutItem; more, at most 100 of both kinds and 4 MB, are one transaction at twice the price.
         """
-        writes = [_commit_write(self._log_table, commit) for commit in commits]
+        writes = [_commit_write(self._log_table, commit, self._expires_s(commit)) for commit in commits]
         writes += [_receipt_write(self._views_table, receipt, now_s) for receipt in receipts]
         match writes:
             case []:
@@ -124,6 +143,19 @@ class DynamoLog:
             return None
         receipt = receipt_from_item(found["Item"])
         return receipt if receipt.expires_s >= now_s else None
+
+    def _projected(self, server: int) -> Head:
+        """Where the log ended when the views were built."""
+        with answered():
+            key = record_key(checkpoints(server), PROJECT)
+            found = self._client.get_item(TableName=self._views_table, Key=key, ConsistentRead=True)
+        return Checkpoint.of(server, record_from_item(found["Item"]) if "Item" in found else None).head
+
+    def _expires_s(self, commit: Commit) -> int | None:
+        """When DynamoDB may forget the commit; the directory of organizations stays."""
+        if self._retention_s is None or commit.server == DIRECTORY:
+            return None
+        return commit.at // 1_000_000 + int(self._retention_s) + 1
 
     def _outermost(self, server: int, ascending: bool) -> Item | None:
         """The first or the last commit without its body, if there is one."""
@@ -203,10 +235,10 @@ class _Write:
         return REQ in held and held[REQ]["S"] == self.request_id
 
 
-def _commit_write(table: str, commit: Commit) -> _Write:
+def _commit_write(table: str, commit: Commit, expires_s: int | None) -> _Write:
     put: PutTypeDef = {
         "TableName": table,
-        "Item": item_from_commit(commit),
+        "Item": item_from_commit(commit, expires_s),
         "ConditionExpression": _SESSION_IS_FREE,
         "ExpressionAttributeNames": {"#session": SESSION},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

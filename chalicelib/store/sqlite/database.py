@@ -48,6 +48,8 @@ class Database:
         self._synchronous = "FULL" if durable else "NORMAL"
         self._turn = threading.Lock()
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
+        self._watcher: sqlite3.Connection | None = None
+        self._version = 0
         path.parent.mkdir(parents=True, exist_ok=True)
         self._writer = self._connect()
         self._prepare()
@@ -81,11 +83,22 @@ class Database:
                 else:
                     connection.close()
 
+    def has_changed(self) -> bool:
+        """Tell whether another process may have written since this was asked last."""
+        with _unavailable():
+            if self._watcher is None:
+                self._watcher = self._connect()
+            (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
+        was, self._version = self._version, version
+        return bool(version != was)
+
     def close(self) -> None:
         """Let go of the file; all that was committed is in it."""
         with self._turn:
             while not self._readers.empty():
                 self._readers.get_nowait().close()
+            if self._watcher is not None:
+                self._watcher.close()
             self._writer.close()
 
     def _connect(self) -> sqlite3.Connection:
