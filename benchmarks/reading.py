@@ -63,7 +63,7 @@ class _Readings:
     def _woken(self) -> tuple[str, ...]:
         """From an append to the answer of a long poll, while others wait for something else."""
         times: list[float] = []
-        with self._waiting(WAITERS, "/events?types=never&timeout=120s"):
+        with self._waiting(WAITERS):
             for _ in range(ROUNDS):
                 times.append(self._one_wake() * 1000)
         p50, p99 = _percentiles(times)
@@ -89,7 +89,7 @@ class _Readings:
 
     def _idle(self) -> tuple[str, ...]:
         """CPU of an idle server that holds long polls, and its memory."""
-        with self._waiting(IDLE_POLLS, "/events?types=never&timeout=120s"):
+        with self._waiting(IDLE_POLLS):
             time.sleep(1.0)
             before = self._cpu_s()
             time.sleep(IDLE_S)
@@ -100,7 +100,9 @@ class _Readings:
         return name, table.number(percent), table.number(memory), "<= 5, <= 200", "ok" if goal else "short"
 
     @contextmanager
-    def _waiting(self, number: int, target: str) -> Iterator[None]:
+    def _waiting(self, number: int) -> Iterator[None]:
+        after = self._get(http.client.HTTPConnection(self._host, self._port), "/events?limit=-1")["eventId"]
+        target = f"/events?types=never&after={after}&timeout=120s"
         connections = [http.client.HTTPConnection(self._host, self._port) for _ in range(number)]
         for connection in connections:
             connection.request("GET", target, headers=self._headers)

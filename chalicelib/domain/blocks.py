@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Self
 
 from pydantic_core import from_json, to_json
@@ -32,12 +33,10 @@ class Block:
     shortest: int
     """The lengths of the types."""
 
-    @classmethod
-    def of(cls, record: Record) -> Self:
-        """What the record says."""
-        data = from_json(record.data)
-        subtypes = tuple(None if names is None else frozenset(names) for names in data["t"])
-        return cls(data["f"], record.to, data["n"], subtypes, data["l"], data["k"])
+    @staticmethod
+    def of(record: Record) -> "Block":
+        """What the record says; remembered, for queries look at all blocks and few of them change."""
+        return _parsed(record.to, record.data)
 
     @classmethod
     def before(cls, commit: Commit) -> Self:
@@ -82,6 +81,13 @@ class Block:
             wanted == "?" or names is None or wanted in names
             for wanted, names in zip(fixed, self.subtypes, strict=False)
         )
+
+
+@lru_cache(maxsize=8192)
+def _parsed(to: int, text: str) -> Block:
+    data = from_json(text)
+    subtypes = tuple(None if names is None else frozenset(names) for names in data["t"])
+    return Block(data["f"], to, data["n"], subtypes, data["l"], data["k"])
 
 
 def _note(places: list[set[str] | None], event_type: EventType) -> None:

@@ -159,7 +159,9 @@ class Present:
             yield from self.log.commits(server, singles)
             singles = []
             n = last - first + 1
-            yield from self.log.read_back(server, last + 1, n) if backwards else self.log.read(server, first - 1, n)
+            run = self.log.read_back(server, last + 1, n) if backwards else self.log.read(server, first - 1, n)
+            # What is deleted meanwhile makes room for commits that are not of this run.
+            yield from (commit for commit in run if first <= commit.session <= last)
         yield from self.log.commits(server, singles)
 
     def _bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:

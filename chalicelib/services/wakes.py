@@ -43,11 +43,15 @@ class Bell:
         """The commit is in the log."""
         before = Head(commit.server, commit.session - 1, 0, commit.prev)
         with self._mutex:
-            self._recent.setdefault(commit.server, deque(maxlen=REMEMBERED)).append(commit)
             groups = self._groups.get(commit.server, {})
-            woken = [selection for selection in groups if _selects(selection, commit)]
+            recent = self._recent.setdefault(commit.server, deque(maxlen=REMEMBERED))
+            is_next = self._is_next(commit)
+            if not is_next:
+                recent.clear()  # somebody else writes too: what came between has to be looked for
+            recent.append(commit)
+            woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
             for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
-                waiter.known = before
+                waiter.known = before if is_next else waiter.known
                 waiter.lock.release()
 
     def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
@@ -75,6 +79,14 @@ class Bell:
                 for waiter in chain.from_iterable(groups.values()):
                     waiter.lock.release()
             self._groups.clear()
+
+    def _is_next(self, commit: Commit) -> bool:
+        """Whether nothing unheard of lies between the commit and what is known here."""
+        recent = self._recent.get(commit.server)
+        if recent:
+            return recent[-1].session == commit.session - 1
+        waiting = chain.from_iterable(self._groups.get(commit.server, {}).values())
+        return all(waiter.known.session >= commit.session - 1 for waiter in waiting)
 
     def _looked(self, seen: Head, selection: Selection) -> tuple[Head, bool]:
         """The head up to which nothing selected came after `seen`, and whether something may have come then."""
