@@ -1,6 +1,6 @@
 """Commits: the unit of writing. One append request is one commit, one session, one item."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -48,9 +48,14 @@ class Commit:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """The events in order."""
-        return tuple(
+        return tuple(self.that_may(lambda _: True))
+
+    def that_may(self, be_wanted: Callable[[str], bool]) -> Iterator[Event]:
+        """The events whose text passes, without a look at the others."""
+        return (
             Event(Id(self.server, self.session, i), self.at + i - 1, self.at, text)
             for i, text in enumerate(self.texts, start=1)
+            if be_wanted(text)
         )
 
     @property

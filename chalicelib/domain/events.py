@@ -62,13 +62,13 @@ class NewEvent(Model):
 
 def encode(event: NewEvent) -> bytes:
     """The JSON that the log keeps; no raw newline in it. Numbers that JSON cannot write are refused."""
-    source_us = event.source_timestamp
+    source_us, payload = event.source_timestamp, event.payload
     encoded = to_json(
         {
             "type": event.type,
             "key": event.key,
             "sourceTimestamp": None if source_us is None else timestamps.iso(source_us),
-            "payload": None if event.payload is None else event.payload.__dict__,
+            "payload": None if payload is None else payload.__dict__,
         }
     )
     if len(encoded) > LONGEST_BYTES:

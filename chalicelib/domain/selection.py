@@ -1,8 +1,11 @@
 """Which events a reader or an append condition means: by type, by key, by object."""
 
+from functools import lru_cache
+from itertools import takewhile
 from typing import Annotated
 
 from pydantic import AfterValidator, Field
+from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.event_types import EventType, Pattern, matches
@@ -46,6 +49,13 @@ class Selection(Model):
         stored = event.stored
         return (self.keys is None or stored.key in self.keys) and self.selects_type(stored.type)
 
+    def may_select(self, text: str) -> bool:
+        """False only if the event that the log keeps as `text` is surely not meant; spares parsing most of them."""
+        openings, keys = _hints(self.types, self.keys)
+        if openings is not None and not text.startswith(openings):
+            return False
+        return keys is None or any(key in text for key in keys)
+
     def selects_type(self, event_type: EventType) -> bool:
         """Tell whether events of this type may be meant."""
         return self.types is None or any(matches(event_type, pattern) for pattern in self.types)
@@ -75,3 +85,25 @@ class ObjectSelection(Selection):
             ref.collection == self.collection and vocabularies.matches(self.query, ref)
             for ref in vocabularies.objects_of(stored.type, stored.key)
         )
+
+
+@lru_cache(maxsize=1024)
+def _hints(
+    types: tuple[EventType, ...] | None, keys: tuple[str, ...] | None
+) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
+    """What the text of a selected event begins with, and what it contains; None: anything."""
+    fixed = None if types is None else [tuple(takewhile(_is_fixed, pattern)) for pattern in types]
+    openings = None if fixed is None or () in fixed else tuple(_opening(subtypes) for subtypes in fixed)
+    return openings, None if keys is None else tuple(f'"key":{_json(key)},' for key in keys)
+
+
+def _is_fixed(subtype: str) -> bool:
+    return subtype not in ("?", "*")
+
+
+def _opening(subtypes: EventType) -> str:
+    return f'{{"type":[{",".join(_json(subtype) for subtype in subtypes)}'
+
+
+def _json(text: str) -> str:
+    return to_json(text).decode()

@@ -128,7 +128,8 @@ def selected(commit: Commit, after: int, selection: Selection, form: Form | None
     """EventId and JSON of the commit's events that are selected and come after `after`."""
     if form is None and selection.everything and after < commit.at:
         return list(enumerate(commit.wires, start=commit.at))
-    events = (event for event in commit.events if event.event_id > after and selection.selects(event))
+    events = (event for event in commit.that_may(selection.may_select) if event.event_id > after)
+    events = (event for event in events if selection.selects(event))
     return [(event.event_id, form(event) if form else event.wire) for event in events]
 
 

@@ -12,6 +12,8 @@ from infra.embedded import tokens
 
 FIRST_ORGANIZATION = "local"
 ENDINGS = {signal.SIGTERM, signal.SIGINT}
+SWITCH_S = 0.0005
+"""How long a thread may keep the others waiting for the interpreter."""
 GRACE_S = 10.0
 """How long requests under way may take to end."""
 
@@ -37,6 +39,7 @@ def main() -> None:
     # What exists now stays, and requests leave no cycles: the collector need not look often.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
+    sys.setswitchinterval(SWITCH_S)
     parts.organizations.create(FIRST_ORGANIZATION)
     server = Server(Gateway(app), host, port)
     serving = threading.Thread(target=server.serve)

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from chalicelib.domain.appends import AppendCondition
@@ -105,3 +107,27 @@ def test_what_is_no_condition_is_refused_and_the_place_is_named(given: object, p
     with pytest.raises(ValidationError) as refusal:
         AppendCondition.model_validate(given)
     assert [error["loc"] for error in refusal.value.errors()] == [place]
+
+
+SOME_SUBTYPES = st.sampled_from(["a", "b", "ab", '"', "é", "\\", "key"])
+SOME_PATTERNS = st.builds(
+    lambda head, star: (*head, *(("*",) if star else ())),
+    st.lists(st.one_of(SOME_SUBTYPES, st.just("?")), max_size=3),
+    st.booleans(),
+)
+SOME_KEYS = st.sampled_from(["/a", "/ab", '/"', "/é", "/\\", '","key":"/a'])
+
+
+@given(
+    st.lists(SOME_SUBTYPES, max_size=3),
+    st.none() | SOME_KEYS,
+    st.none() | st.lists(SOME_PATTERNS, max_size=3),
+    st.none() | st.lists(SOME_KEYS, max_size=2),
+)
+def test_no_event_that_is_meant_is_left_out_unparsed(
+    kind: list[str], key: str | None, types: list[tuple[str, ...]] | None, keys: list[str] | None
+) -> None:
+    text = encode(NewEvent(type=tuple(kind), key=key)).decode()
+    selection = Selection(types=None if types is None else tuple(types), keys=None if keys is None else tuple(keys))
+    if selection.selects(Event(Id(1, 1, 1), 1, 1, text)):
+        assert selection.may_select(text)
