@@ -23,14 +23,18 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    environment = {**os.environ, "PORT": str(port), "DATA_DIR": str(tmp_path_factory.mktemp("data"))}
+    # A reader's shell was not started by make, as the tests may be.
+    shell = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    environment = {**shell, "PORT": str(port), "DATA_DIR": str(tmp_path_factory.mktemp("data"))}
     command = ["make", "run"]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
-        assert running.stdout is not None
-        greeting = running.stdout.readline()
-        assert greeting.startswith(f"Annals serves http://127.0.0.1:{port}")
-        yield environment
-        running.send_signal(signal.SIGTERM)
+        try:
+            assert running.stdout is not None
+            greeting = running.stdout.readline()
+            assert greeting.startswith(f"Annals serves http://127.0.0.1:{port}")
+            yield environment
+        finally:
+            running.send_signal(signal.SIGTERM)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 from infra.embedded import tokens
@@ -42,7 +43,7 @@ def main() -> None:
     sys.setswitchinterval(SWITCH_S)
     parts.organizations.create(FIRST_ORGANIZATION)
     server = Server(Gateway(app), host, port)
-    serving = threading.Thread(target=server.serve)
+    serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)
 
@@ -60,15 +61,16 @@ def main() -> None:
 def _greet(address: str, data_dir: Path, signing_key: str) -> None:
     token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
     event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
-    print(
+    told = (
         f"Annals serves {address}, its data is in {data_dir}\n\n"
         "Publish a first event:\n\n"
         f"  curl -i {address}/events -H 'Authorization: Bearer {token}' \\\n"
         f"    -H 'Content-Type: application/json' -d '{event}'\n\n"
         f"Read it back, and wait for the next:\n\n"
-        f"  curl '{address}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n",
-        flush=True,
+        f"  curl '{address}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n"
     )
+    with suppress(OSError):  # nobody may be listening, and we serve all the same
+        print(told, flush=True)
 
 
 def _in_url(host: str) -> str:
