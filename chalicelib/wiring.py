@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from itertools import count
 
 from chalicelib.api.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.domain.pending import Settled
@@ -77,7 +78,7 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
         retention=Retention(log, clock, settings.retention_s, settings.retention_events),
         wake=bell,
         appender=appender,
-        publish=Publish(log, GroupCommit(appender, written=bell.ring).submit, request_id),
+        publish=Publish(log, GroupCommit(appender, written=bell.ring).submit, request_ids()),
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
         forget=log.forget,
@@ -130,3 +131,9 @@ def verifier(settings: Settings) -> Verifier:
 def request_id() -> str:
     """A new request's id: short, for it is stored with each commit."""
     return secrets.token_urlsafe(9)
+
+
+def request_ids() -> Callable[[], str]:
+    """New ids for one process: random once, then counted, for randomness takes a system call."""
+    process, numbers = secrets.token_urlsafe(6), count()
+    return lambda: f"{process}{next(numbers):x}"

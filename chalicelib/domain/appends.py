@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pydantic import Field
 
 from chalicelib.domain.errors import BadInput, TooLarge
-from chalicelib.domain.events import Event, NewEvent, encode
+from chalicelib.domain.events import Event, NewEvent, encode_all
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EventId
 from chalicelib.domain.model import Model
@@ -71,7 +71,7 @@ def encoded(events: Sequence[NewEvent]) -> tuple[str, ...]:
     if len(events) > MOST_EVENTS:
         raise TooLarge(f"{len(events)} events in one request; at most {MOST_EVENTS} are allowed")
     try:
-        texts = [encode(event) for event in events]
+        texts = encode_all(events)
     except ValueError as failure:
         raise BadInput(str(failure)) from failure
     size = sum(map(len, texts)) + 2 * len(texts)

@@ -6,6 +6,7 @@ in exactly this order; what readers get is the same text with the event's number
 
 import base64
 import binascii
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
@@ -62,21 +63,29 @@ class NewEvent(Model):
 
 def encode(event: NewEvent) -> bytes:
     """The JSON that the log keeps; no raw newline in it. Numbers that JSON cannot write are refused."""
-    source_us, payload = event.source_timestamp, event.payload
-    encoded = to_json(
-        {
-            "type": event.type,
-            "key": event.key,
-            "sourceTimestamp": None if source_us is None else timestamps.iso(source_us),
-            "payload": None if payload is None else payload.__dict__,
-        }
-    )
-    if len(encoded) > LONGEST_BYTES:
-        _refuse_long(event)
-    # 1e999 parses as infinity. Text may say Infinity too, so this is only the reason to look closely.
-    if (b"Infinity" in encoded or b"NaN" in encoded) and isinstance(event.payload, JsonPayload):
-        _refuse_not_finite(event.payload.data)
-    return encoded
+    return encode_all((event,))[0]
+
+
+def encode_all(events: Iterable[NewEvent]) -> list[bytes]:
+    """The JSON of each event; written for speed, as every event comes through here."""
+    found = []
+    for event in events:
+        source_us, payload = event.source_timestamp, event.payload
+        encoded = to_json(
+            {
+                "type": event.type,
+                "key": event.key,
+                "sourceTimestamp": None if source_us is None else timestamps.iso(source_us),
+                "payload": None if payload is None else payload.__dict__,
+            }
+        )
+        if len(encoded) > LONGEST_BYTES:
+            _refuse_long(event)
+        # 1e999 parses as infinity. Text may say Infinity too, so this is only the reason to look closely.
+        if (b"Infinity" in encoded or b"NaN" in encoded) and isinstance(payload, JsonPayload):
+            _refuse_not_finite(payload.data)
+        found.append(encoded)
+    return found
 
 
 def _refuse_long(event: NewEvent) -> None:

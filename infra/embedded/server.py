@@ -24,8 +24,6 @@ BACKLOG = 1024
 STACK_BYTES = 512 * 1024
 MOST_WAITING = 8192
 """Requests that may wait at once, each in a thread."""
-MUCH_BYTES = 32 * 1024
-"""So much takes longer to write than to hand over to another thread."""
 _SWEEP_S = 5.0
 
 _log = logging.getLogger("annals")
@@ -45,11 +43,7 @@ class Server:
         self._workers = ThreadPoolExecutor(MOST_WAITING, "annals")
         self._connections: set[Connection] = set()
         self._unsettled: list[tuple[Connection, Later]] = []
-        self._unsettled_bytes = 0
         self._returned: deque[Connection] = deque()
-        self._writer = ThreadPoolExecutor(1, "annals-writer")
-        self._is_writing = False
-        self._written: deque[list[tuple[Connection, Answer]]] = deque()
         self._stopping = False
 
     @property
@@ -75,7 +69,6 @@ class Server:
                 swept = now
                 self._close_silent(since=now - IDLE_S)
         self._workers.shutdown(wait=False)
-        self._writer.shutdown(wait=False)
         for own in (self._selector, self._listener, self._bell, self._ear):
             own.close()
 
@@ -100,15 +93,12 @@ class Server:
         self._selector.register(sock, selectors.EVENT_READ, connection)
 
     def _hear(self) -> None:
-        """The writer has written, workers have brought connections back, or the server is to stop."""
+        """Workers have brought connections back, or the server is to stop."""
         self._ear.recv(4096)
         if self._stopping:
             with suppress(KeyError, ValueError):  # a second ring
                 self._selector.unregister(self._listener)
             self._listener.close()
-        while self._written:
-            self._is_writing = False
-            self._tell(self._written.popleft())
         while self._returned:
             connection = self._returned.popleft()
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
@@ -150,7 +140,6 @@ class Server:
         answer = self._gateway.answer(request)
         if isinstance(answer, Later):
             self._unsettled.append((connection, answer))
-            self._unsettled_bytes += len(request.body)
         elif isinstance(answer, Stream):
             self._delegate(connection, lambda: answer)
         else:
@@ -168,29 +157,12 @@ class Server:
             self._close(connection)
 
     def _settle(self) -> None:
-        """Get the outcomes of all appends that came in together: the first one to be asked for writes them all.
-
-        Little is written at once. Much is written by a thread of its own, so that the next ones can be parsed while
-        the disk works.
-        """
-        while self._unsettled and not self._is_writing:
-            together, size = self._unsettled, self._unsettled_bytes
-            self._unsettled, self._unsettled_bytes = [], 0
-            if len(together) == 1 or size < MUCH_BYTES:
-                self._tell([(connection, later.settle().to_dict()) for connection, later in together])
-            else:
-                self._is_writing = True
-                self._writer.submit(self._write, together)
-
-    def _write(self, together: list[tuple[Connection, Later]]) -> None:
-        """In the writer's thread."""
-        self._written.append([(connection, later.settle().to_dict()) for connection, later in together])
-        self._ring()
-
-    def _tell(self, answers: list[tuple[Connection, Answer]]) -> None:
-        for connection, answer in answers:
-            self._send(connection, answer)
-            self._guarded(connection, self._go_on)
+        """Get the outcomes of all appends that came in together: the first one to be asked for writes them all."""
+        while self._unsettled:
+            together, self._unsettled = self._unsettled, []
+            for connection, later in together:
+                self._send(connection, later.settle().to_dict())
+                self._guarded(connection, self._go_on)
 
     def _send(self, connection: Connection, answer: Answer) -> None:
         connection.stays = connection.stays and not self._stopping
