@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from infra.embedded import tokens
 
@@ -191,3 +192,17 @@ def _environment(data_dir: Path, more: dict[str, str]) -> dict[str, str]:
         "JWT_KEY": JWT_KEY,
         **more,
     }
+
+
+@pytest.fixture(scope="session", name="server")
+def a_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """One server for the tests of the directory whose conftest imports this."""
+    with serving(tmp_path_factory.mktemp("server")) as running:
+        yield running
+        assert running.process.poll() is None, f"the server ended; it said:\n{running.output}"
+
+
+@pytest.fixture(name="member")
+def a_member(server: Server) -> Member:
+    """Each test has an organization of its own."""
+    return server.organization()

@@ -1,19 +1,5 @@
 """One server for the tests of this directory; each test has an organization of its own."""
 
-from collections.abc import Iterator
+from tests.serving import a_member, a_server
 
-import pytest
-
-from tests.serving import Member, Server, serving
-
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
-        assert running.process.poll() is None, f"the server ended; it said:\n{running.output}"
-
-
-@pytest.fixture
-def member(server: Server) -> Member:
-    return server.organization()
+__all__ = ["a_member", "a_server"]

@@ -5,19 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import Member, Server, serving
+from tests.serving import Server, a_member, a_server, serving
 
-
-@pytest.fixture(scope="session")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("server")) as running:
-        yield running
-        assert running.process.poll() is None, f"the server ended; it said:\n{running.output}"
-
-
-@pytest.fixture
-def member(server: Server) -> Member:
-    return server.organization()
+__all__ = ["a_member", "a_server"]
 
 
 @pytest.fixture
