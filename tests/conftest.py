@@ -1,9 +1,5 @@
 """Stores for the tests: SQLite in a file, DynamoDB as moto in this process and as ministack in another."""
 
-import http.client
-import socket
-import subprocess
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,15 +16,11 @@ from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
 from chalicelib.store.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.store.sqlite.views import SqliteViews
+from tests.torture import servers
+from tests.torture.stores import REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
-
-REGION = "eu-central-1"
-MINISTACK = Path(__file__).parent.parent / ".venv-ministack" / "bin" / "ministack"
-MINISTACK_START_S = 60.0
-MINISTACK_STOP_S = 10.0
-POLL_S = 0.05
 
 
 @pytest.fixture
@@ -94,19 +86,8 @@ def moto_views(moto_tables: "DynamoDBClient") -> DynamoViews:
 @pytest.fixture(scope="session")
 def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a LocalStack-compatible server that lives as long as the test run."""
-    if not MINISTACK.exists():
-        pytest.fail("ministack is missing: `make test` installs it", pytrace=False)
-    port, home = _free_port(), tmp_path_factory.mktemp("ministack")
-    output = home / "output.txt"
-    with output.open("w") as sink:
-        process = subprocess.Popen(
-            [MINISTACK], env=_ministack_environment(port, home), cwd=home, stdout=sink, stderr=subprocess.STDOUT
-        )
-    try:
-        _await_ministack(process, port, output)
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        _stop(process)
+    with servers.ministack(tmp_path_factory.mktemp("ministack")) as endpoint:
+        yield endpoint
 
 
 @pytest.fixture(scope="session")
@@ -136,61 +117,3 @@ def ministack_log(ministack_client: "DynamoDBClient", ministack_tables: tuple[st
 def ministack_views(ministack_client: "DynamoDBClient", ministack_tables: tuple[str, str]) -> DynamoViews:
     """Empty views in a table of their own."""
     return DynamoViews(ministack_client, ministack_tables[1])
-
-
-def _ministack_environment(port: int, home: Path) -> dict[str, str]:
-    """All that ministack may know: nothing of this machine, no Docker, no port but the one."""
-    return {
-        "PATH": f"{MINISTACK.parent}:/usr/bin:/bin",
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "STATE_DIR": str(home / "state"),
-        "S3_DATA_DIR": str(home / "s3"),
-        "GATEWAY_PORT": str(port),
-        "BIND_HOST": "127.0.0.1",
-        "MINISTACK_REGION": REGION,
-        "DOCKER_HOST": f"unix://{home}/no-docker.sock",
-        "SFTP_ENABLED": "0",
-        "IOT_MTLS_ENABLED": "0",
-        "LOG_LEVEL": "WARNING",
-    }
-
-
-def _await_ministack(process: subprocess.Popen[bytes], port: int, output: Path) -> None:
-    deadline = time.monotonic() + MINISTACK_START_S
-    while not _is_healthy(port):
-        if _ends_within(process, POLL_S) or time.monotonic() > deadline:
-            pytest.fail(f"ministack did not start; it said:\n{output.read_text()[-2000:]}", pytrace=False)
-
-
-def _is_healthy(port: int) -> bool:
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
-    try:
-        connection.request("GET", "/_ministack/health")
-        return connection.getresponse().status == http.HTTPStatus.OK
-    except (OSError, http.client.HTTPException):
-        return False
-    finally:
-        connection.close()
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    process.terminate()
-    if not _ends_within(process, MINISTACK_STOP_S):
-        process.kill()
-        process.wait()
-
-
-def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        return False
-    return True
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

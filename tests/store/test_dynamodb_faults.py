@@ -22,7 +22,7 @@ from chalicelib.store.dynamodb.items import item_from_commit, item_from_receipt
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.tables import create_tables
 from tests.builders import NOW_S, a_commit, a_receipt
-from tests.conftest import REGION
+from tests.torture.stores import REGION
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient

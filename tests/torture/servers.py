@@ -85,7 +85,7 @@ class EmbeddedServer:
 def ministack(home: Path) -> Iterator[str]:
     """The endpoint of a ministack of our own."""
     if not MINISTACK.exists():
-        raise FileNotFoundError(f"{MINISTACK} is missing: `make torture` installs it")
+        raise FileNotFoundError(f"{MINISTACK} is missing: `make test` and `make torture` install it")
     port, output = a_port(random.Random()), home / "ministack.txt"
     home.mkdir(parents=True, exist_ok=True)
     with output.open("wb") as sink:
