@@ -23,6 +23,12 @@ class Settings:
     most_results: int
     streams: bool
     """Whether an answer may come piece by piece; API Gateway cannot do that."""
+    wait_complete_s: float
+    """So long after its end a push job's feed shows its events; then its summary."""
+    keep_alive_s: float
+    """A stream without an event for so long gets a comment, so that nobody thinks it dead."""
+    org_feed_expiration_s: float
+    """So long the events of an organization's push jobs can be asked for again."""
     retention_s: float | None
     """Events older than this are forgotten; None: never."""
     retention_events: int | None
@@ -50,6 +56,9 @@ class Settings:
             longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda else 3600)),
             most_results=int(get("MOST_RESULTS") or 4096),
             streams=not on_lambda,
+            wait_complete_s=durations.parse(get("WAIT_COMPLETE_TIME") or 5),
+            keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
+            org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),
             retention_s=durations.parse(get("RETENTION")) if get("RETENTION") else None,
             retention_events=int(get("RETENTION_EVENTS") or 0) or None,
             jwt_key=get("JWT_KEY") or "",

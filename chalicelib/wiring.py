@@ -14,6 +14,7 @@ from chalicelib.services.organizations import Organizations
 from chalicelib.services.ports import Clock, Log, Views, Wake
 from chalicelib.services.present import Present
 from chalicelib.services.publish import Publish
+from chalicelib.services.push_feeds import Manner, PushFeeds
 from chalicelib.services.retention import Retention
 from chalicelib.settings import Settings
 
@@ -31,6 +32,7 @@ class Annals:
     wake: Wake
     appender: Appender
     publish: Publish
+    push_feeds: PushFeeds
     organizations: Organizations
     verifier: Verifier
     forget: Callable[[int, int], int]
@@ -63,6 +65,7 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
     views_database = Database(settings.data_dir / "views.sqlite", sqlite_views.SCHEMA, durable=False)
     log, views, bell = SqliteLog(database), sqlite_views.SqliteViews(views_database), Bell()
     present = Present(log, views)
+    retention = Retention(log, clock, settings.retention_s, settings.retention_events)
     appender = Appender(log, clock, present=present)
 
     def close() -> None:
@@ -75,10 +78,11 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
         log=log,
         views=views,
         present=present,
-        retention=Retention(log, clock, settings.retention_s, settings.retention_events),
+        retention=retention,
         wake=bell,
         appender=appender,
         publish=Publish(log, GroupCommit(appender, written=bell.ring).submit, request_ids()),
+        push_feeds=PushFeeds(present, retention, clock, _manner(settings)),
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
         forget=log.forget,
@@ -98,6 +102,7 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
     log = DynamoLog(client, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(client, settings.views_table)
     present = Present(log, views)
+    retention = Retention(log, clock, settings.retention_s, settings.retention_events)
     appender = Appender(log, clock, present=present)
     return Annals(
         settings=settings,
@@ -105,15 +110,27 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
         log=log,
         views=views,
         present=present,
-        retention=Retention(log, clock, settings.retention_s, settings.retention_events),
+        retention=retention,
         wake=Looking(),
         appender=appender,
         publish=Publish(log, lambda append: Settled(appender.append(append)), request_id),
+        push_feeds=PushFeeds(present, retention, clock, _manner(settings)),
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
         forget=lambda _server, _session: 0,
         has_grown=lambda: True,
         close=lambda: None,
+    )
+
+
+def _manner(settings: Settings) -> Manner:
+    """How push feeds behave; one that cannot stream answers within the longest poll."""
+    return Manner(
+        settings.keep_alive_s,
+        settings.wait_complete_s,
+        settings.org_feed_expiration_s,
+        longest_s=float("inf") if settings.streams else settings.longest_poll_s,
+        is_page=not settings.streams,
     )
 
 

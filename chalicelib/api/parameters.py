@@ -2,16 +2,19 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
 
 from chalicelib.domain.appends import AppendCondition, idempotency_key_checked
 from chalicelib.domain.durations import Duration
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.ids import EventId, Id
 from chalicelib.domain.model import Model, WholeNumber
 from chalicelib.domain.selection import Keys, Patterns, Selection
 from chalicelib.domain.timeseries import TimeseriesQuery
 from chalicelib.domain.timestamps import Timestamp
+
+_EVENT_ID: TypeAdapter[int] = TypeAdapter(EventId)
 
 
 class AppendRequest(Model):
@@ -51,6 +54,18 @@ class FollowParameters(Model):
     delay: Duration = 0.0
     torn_older: Duration | None = Field(None, alias="tornOlder")
     heartbeat: Annotated[Duration, Field(ge=0.01)] | None = None
+
+
+def resumed(wanted: FollowParameters, last_event_id: str | None) -> int | None:
+    """Where a stream goes on: after the last event that its client has, else where it asked to begin."""
+    if wanted.limit is not None and wanted.limit < 0:
+        raise BadInput("a stream goes forward: limit must not be negative")
+    if last_event_id is None:
+        return wanted.after
+    try:
+        return _EVENT_ID.validate_python(last_event_id)
+    except ValidationError as failure:
+        raise BadInput(f"Last-Event-ID is an eventId of this feed, not '{last_event_id[:80]}'") from failure
 
 
 class FeedParameters(FollowParameters):
@@ -113,6 +128,18 @@ class ServerParameters(Model):
     server: Annotated[WholeNumber, Field(ge=1)] | None = None
     last_event_id: Id | None = Field(None, alias="lastEventId")
     max_results: Annotated[WholeNumber, Field(ge=0)] | None = Field(None, alias="maxResults")
+
+
+class PushFeedParameters(Model):
+    """The query of an organization's push feed."""
+
+    after: EventId | None = None
+
+
+class PushJobsParameters(Model):
+    """The query of the list of push jobs."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=10_000)] = 1_000
 
 
 class NoParameters(Model):

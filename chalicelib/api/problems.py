@@ -2,14 +2,14 @@
 
 import functools
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from http import HTTPStatus
-from typing import ParamSpec
+from typing import Any, ParamSpec
 
 from chalice.app import Response
 from pydantic_core import to_json
 
-from chalicelib.api.responses import Later
+from chalicelib.api.responses import Later, Stepwise
 from chalicelib.domain import errors
 
 P = ParamSpec("P")
@@ -18,6 +18,7 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.BadInput: HTTPStatus.BAD_REQUEST,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.UnsupportedMediaType: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.NoSuchOrganization: HTTPStatus.NOT_FOUND,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
@@ -42,6 +43,8 @@ def answered(view: Callable[P, Response]) -> Callable[P, Response]:
         if isinstance(response, Later):
             settle = response.settle
             response.settle = lambda: _answered(settle)
+        if isinstance(response, Stepwise):
+            response.steps = _stepped(response.steps)
         return response
 
     return answering
@@ -50,13 +53,25 @@ def answered(view: Callable[P, Response]) -> Callable[P, Response]:
 def _answered(answer: Callable[[], Response]) -> Response:
     try:
         return answer()
-    except errors.AnnalsError as error:
-        if not isinstance(error, errors.Refused):
-            _log.warning("%s: %s", type(error).__name__, error)
-        return of(error)
-    except Exception:
-        _log.exception("unexpected failure")
+    except Exception as failure:
+        return _told(failure)
+
+
+def _stepped(steps: Generator[Any, Any, Response | None]) -> Generator[Any, Any, Response | None]:
+    """The steps; who has begun to tell something cannot tell a problem any more, and just ends."""
+    try:
+        return (yield from steps)
+    except Exception as failure:
+        return _told(failure)
+
+
+def _told(failure: Exception) -> Response:
+    if not isinstance(failure, errors.AnnalsError):
+        _log.error("unexpected failure", exc_info=failure)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
+    if not isinstance(failure, errors.Refused):
+        _log.warning("%s: %s", type(failure).__name__, failure)
+    return of(failure)
 
 
 def of(error: errors.AnnalsError) -> Response:
@@ -65,6 +80,8 @@ def of(error: errors.AnnalsError) -> Response:
     members: dict[str, object] = {}
     if isinstance(error, errors.ConditionFailed):
         members["eventId"] = error.event_id
+    if isinstance(error, errors.Forbidden):
+        members["error"] = [str(error)]  # where clients of push-jobs look for it
     return problem(status, str(error), members, {"Retry-After": "1"} if status == 503 else {})
 
 

@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails, from_json
 
 from chalicelib.api.parameters import AppendRequest
 from chalicelib.domain.appends import idempotency_key_checked
-from chalicelib.domain.errors import BadInput, UnsupportedMediaType
+from chalicelib.domain.errors import BadInput, NotAcceptable, UnsupportedMediaType
 from chalicelib.domain.event_types import SUBTYPE
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.path_query import PathQuery, PathQueryJson
@@ -52,10 +52,23 @@ def query_or_body(model: type[M], request: Request) -> M:
     return query(model, request) if request.method == "GET" else body(model, request)
 
 
-def accepts(request: Request, content_type: str) -> bool:
-    """Tell whether the client asks for this very content type."""
-    accepted = request.headers.get("accept", "").lower().split(",")
-    return any(part.partition(";")[0].strip() == content_type for part in accepted)
+def preferred(request: Request, *offered: str) -> str | None:
+    """The content type among `offered` that the client likes best, the first of equals; None if it takes none."""
+    ranges = [_media_range(text) for text in request.headers.get("accept", "*/*").lower().split(",")]
+    liked = [(_liking(content_type, ranges), content_type) for content_type in offered]
+    (quality, _), best = max(liked, key=lambda pair: pair[0])
+    return best if quality > 0 else None
+
+
+def require_acceptable(request: Request, offered: str) -> None:
+    """Refuse a client that does not take the only content type there is."""
+    if preferred(request, offered) is None:
+        raise NotAcceptable(f"this is {offered} only: ask for it with 'Accept: {offered}'")
+
+
+def last_event_id(request: Request) -> str | None:
+    """Where an EventSource that comes back has been, if it says so."""
+    return request.headers.get("last-event-id") or None
 
 
 def idempotency_key(request: Request) -> str | None:
@@ -97,6 +110,24 @@ def explained(failure: ValidationError, *within: str) -> str:
     told = "; ".join(_explained(error, within) for error in errors[:MOST_PROBLEMS])
     more = len(errors) - MOST_PROBLEMS
     return f"{told}; and {more} more" if more > 0 else told
+
+
+def _media_range(text: str) -> tuple[str, float]:
+    """A part of an Accept header: its range, and how much it is liked."""
+    name, *parameters = (part.strip() for part in text.split(";"))
+    quality = next((part[2:] for part in parameters if part.startswith("q=")), "1")
+    try:
+        return name, float(quality)
+    except ValueError:
+        return name, 0.0
+
+
+def _liking(content_type: str, ranges: list[tuple[str, float]]) -> tuple[float, int]:
+    """How much a content type is liked, and how explicitly; the most explicit range counts."""
+    names = ("*/*", f"{content_type.partition('/')[0]}/*", content_type)
+    found = [(names.index(name), quality) for name, quality in ranges if name in names]
+    explicitness, quality = max(found, default=(0, 0.0))
+    return quality, explicitness
 
 
 def _short(text: str) -> str:

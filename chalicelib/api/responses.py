@@ -1,11 +1,12 @@
 """Answers: JSON put together from text that was encoded when it was written."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from chalice.app import Response
 from pydantic_core import from_json, to_json
 
+from chalicelib.domain import frames
 from chalicelib.domain.commits import Appended
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.heads import Head
@@ -14,10 +15,14 @@ from chalicelib.domain.organizations import Organization
 from chalicelib.domain.pages import Page
 from chalicelib.domain.pending import Pending
 
-JSON: dict[str, str | list[str]] = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+Headers = dict[str, str | list[str]]
 
+JSON: Headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
+NDJSON: Headers = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
+SSE: Headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
-NDJSON: dict[str, str | list[str]] = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
+FAR_US = 3_600_000_000
+"""A reader that found nothing in so much time is told how far it came."""
 
 
 class Later(Response):
@@ -33,15 +38,19 @@ class Later(Response):
         return self
 
 
-class Stream(Response):
-    """An answer that comes piece by piece; the embedded server sends each as soon as it is there."""
+class Stepwise(Response):
+    """An answer that takes steps, between which it waits; the embedded server takes them when it is time.
 
-    def __init__(self, pieces: Iterator[str], headers: dict[str, str | list[str]]) -> None:
+    `steps` makes pieces of text, to be sent at once, or else one response, which is the answer.
+    """
+
+    def __init__(self, steps: Generator[Any, Any, Response | None], headers: Headers | None = None) -> None:
         super().__init__("", headers)
-        self.pieces = pieces
+        self.steps = steps
+        self.is_stream = headers is not None
 
     def to_dict(self, binary_types: list[str] | None = None) -> Any:
-        """Not one answer: whoever called the app has to send the pieces."""
+        """Not an answer yet: whoever called the app has to take the steps."""
         del binary_types
         return self
 
@@ -74,16 +83,37 @@ def event_seq(seq: EventSeq) -> Response:
         case NonEmpty(event_id, wires):
             text = f'{{"TYPE":"NonEmpty","eventId":{event_id},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
-            text = f'{{"TYPE":"Torn","eventId":{event_id}}}'
+            text = _torn(event_id)
         case Empty(last_event_id):
             text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}}}'
     return Response(text, JSON, 200)
 
 
-def event_lines(seqs: Iterator[EventSeq | None], streams: bool) -> Response:
-    """A feed's answers as NDJSON, an event a line; an empty line is a heartbeat."""
-    pieces = map(_lines, seqs)
-    return Stream(pieces, NDJSON) if streams else Response("".join(pieces), NDJSON, 200)
+def lines(seq: EventSeq | None) -> str:
+    """A feed's answer as NDJSON, an event a line; an empty line is a heartbeat."""
+    match seq:
+        case None:
+            return "\n"
+        case NonEmpty(_, wires):
+            return "".join(f"{wire}\n" for wire in wires)
+        case Empty():
+            return ""
+        case Torn(event_id):
+            return f"{_torn(event_id)}\n"
+
+
+def server_sent(seq: EventSeq | None, after: int, is_page: bool) -> str:
+    """A feed's answer as server-sent events, which its events already are; `after` is where the reader was."""
+    end = frames.RETRY if is_page else ""
+    match seq:
+        case None:
+            return frames.KEEPALIVE
+        case NonEmpty(_, wires):
+            return "".join(wires) + end
+        case Empty(last_event_id):
+            return end if last_event_id < after + FAR_US else f"{frames.position(last_event_id)}{end}"
+        case Torn(event_id):
+            return f"{frames.frame(event_id, _torn(event_id), 'Torn')}{end}"
 
 
 def queried(page: Page) -> Response:
@@ -101,6 +131,11 @@ def objects(event_id: int, states: Iterable[State], name: str) -> Response:
 def one_object(event_id: int, state: State) -> Response:
     """A snapshot of one object: its own members, stamped."""
     return _json({"eventId": event_id, **state}, 200)
+
+
+def plain(value: object) -> Response:
+    """Some JSON that says all by itself."""
+    return _json(value, 200)
 
 
 def organization(organization: Organization, created: bool) -> Response:
@@ -121,16 +156,8 @@ def _text(outcome: Appended | Head) -> str:
             return f'{{"events":[],"eventId":{last}}}'
 
 
-def _lines(seq: EventSeq | None) -> str:
-    match seq:
-        case None:
-            return "\n"
-        case NonEmpty(_, wires):
-            return "".join(f"{wire}\n" for wire in wires)
-        case Empty():
-            return ""
-        case Torn(event_id):
-            return f'{{"TYPE":"Torn","eventId":{event_id}}}\n'
+def _torn(event_id: int) -> str:
+    return f'{{"TYPE":"Torn","eventId":{event_id}}}'
 
 
 def _head(head: Head) -> dict[str, object]:

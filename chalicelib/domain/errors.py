@@ -5,6 +5,7 @@ AnnalsError
 │   ├── BadInput                it breaks a rule: say which, and what is right
 │   ├── TooLarge                it is beyond a limit
 │   ├── UnsupportedMediaType    it is in a format nobody here reads
+│   ├── NotAcceptable           it asks for a format that this is not to be had in
 │   ├── NotFound                what it names does not exist
 │   │   └── NoSuchOrganization  nobody created the organization yet
 │   ├── Forbidden               the caller lacks the organization or the group
@@ -37,6 +38,10 @@ class TooLarge(Refused):
 
 class UnsupportedMediaType(Refused):
     """The request is in a format nobody here reads."""
+
+
+class NotAcceptable(Refused):
+    """The request asks for a format that this is not to be had in."""
 
 
 class NotFound(Refused):

@@ -15,6 +15,11 @@ def iso(time_us: int) -> str:
     return (_EPOCH + timedelta(microseconds=time_us)).isoformat(timespec="microseconds")[:26] + "Z"
 
 
+def spaced(time_us: int) -> str:
+    """The time as push-jobs writes it: 2014-07-10 05:17:44.995958Z."""
+    return iso(time_us).replace("T", " ")
+
+
 def parse(value: object) -> int:
     """The time written as ISO-8601 (UTC unless it names a zone) or as `{"s":…,"us":…}`."""
     match value:

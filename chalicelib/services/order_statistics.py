@@ -13,10 +13,10 @@ from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.path_query import PathQuery
 from chalicelib.domain.selection import ObjectSelection
 from chalicelib.domain.vocabularies.scheduler.statistics import Statistics, changed_text, counted, statistics
-from chalicelib.services.ports import Wake
 from chalicelib.services.present import Present
 from chalicelib.services.retention import Retention
 from chalicelib.services.snapshot import snapshot, state_at, touched
+from chalicelib.services.waiting import Reading, Wait
 
 ORDERS = "order"
 
@@ -41,10 +41,9 @@ class StatisticsQuery:
 def order_statistics_changed(
     wanted: StatisticsQuery,
     present: Present,
-    wake: Wake,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
-) -> EventSeq:
+) -> Reading[EventSeq]:
     """Exactly one event as soon as the statistics differ from what they were at `after`; computed, not stored."""
     deadline = monotonic() + wanted.timeout_s
     server, query, after = wanted.server, wanted.query, wanted.after
@@ -59,7 +58,7 @@ def order_statistics_changed(
             event_id, now = order_statistics(present, server, query)
             return NonEmpty(event_id, [changed_text(event_id, now)])
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or wake.wait(seen, about_them, remaining_s, turn) is None:
+        if remaining_s <= 0 or (yield Wait(seen, about_them, remaining_s, turn)) is None:
             return Empty(seen.last)
     raise AssertionError("count() does not end")
 

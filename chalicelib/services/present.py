@@ -4,7 +4,7 @@ In this order: the checkpoint, the records of views, the log. So a record may be
 the log; it knows how far it is folded, and what it already holds is not folded again.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -14,6 +14,7 @@ from chalicelib.domain.commits import Commit, chained, chained_back
 from chalicelib.domain.heads import Head
 from chalicelib.domain.object_views import ObjectView, moved, moved_item
 from chalicelib.domain.objects import ObjectRef
+from chalicelib.domain.pages import Page
 from chalicelib.domain.records import BLOCKS, END, PROJECT, SESSIONS, Change, Checkpoint, Record, objects_view
 from chalicelib.domain.selection import Selection
 from chalicelib.services.consumers import checkpoint_of
@@ -21,6 +22,10 @@ from chalicelib.services.ports import Log, Views
 from chalicelib.services.read import galloped, head_at, searched
 
 T = TypeVar("T")
+
+SHARED = 64
+SHARED_BYTES = 64 * 1024
+"""So many pages, and such small ones, are kept for others who may ask for the same."""
 
 NEAR = 128
 """So many commits are read faster than looked up."""
@@ -63,6 +68,21 @@ class Present:
     def __init__(self, log: Log, views: Views) -> None:
         self.log = log
         self.views = views
+        self._shared: dict[Hashable, Page] = {}
+
+    def shared(self, what: Hashable, read: Callable[[], Page]) -> Page:
+        """What `read` finds, read once for all who ask for the same: those who wait are woken together.
+
+        A page that holds something stays true, for the log only grows; who reads on after it finds the rest.
+        """
+        page = self._shared.get(what)
+        if page is None:
+            page = read()
+            if page.wires and sum(map(len, page.wires)) <= SHARED_BYTES:
+                if len(self._shared) >= SHARED:
+                    self._shared = {}
+                self._shared[what] = page
+        return page
 
     def found(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
         """What `read` finds in the views, and the checkpoint up to which that is complete."""

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from chalicelib.domain.commits import Commit, chained
 from chalicelib.domain.events import Event
@@ -16,7 +17,22 @@ SCAN_S = 15.0
 """How long one request may look for events that do not come."""
 
 Form = Callable[[Event], str]
-"""How an event is written for whoever reads."""
+"""How an event is written for whoever reads; an empty text leaves it out."""
+Frame = Callable[[int, str], str]
+"""How the text of an event is put on the wire, with its EventId."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events, how many, and how they are written."""
+
+    selection: Selection
+    limit: int | None = None
+    form: Form | None = None
+    """None: as core events."""
+    frame: Frame | None = None
+    """None: as they are."""
+    most_bytes: int = PAGE_BYTES
 
 
 def session_at(log: Log, head: Head, event_id: int) -> Head:
@@ -72,25 +88,24 @@ def scan(
 ) -> Page:
     """The selected events after `start` whose EventId is greater than `after`, in order, `limit` at most."""
     commits = chained(start, log.read(start.server, start.session, commits_for(limit, selection)))
-    return collected(commits, start, after, selection, limit, monotonic=monotonic)
+    return collected(commits, start, after, Wanted(selection, limit), monotonic)
 
 
 def collected(
     commits: Iterable[Commit],
     start: Head,
     after: int,
-    selection: Selection,
-    limit: int | None,
-    form: Form | None = None,
+    wanted: Wanted,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
     """The selected events of `commits`, which come after `start`, whose EventId is greater than `after`."""
+    limit = wanted.limit
     wires: list[str] = []
     seen, event_id, first_at = start, start.last, None
     deadline = monotonic() + SCAN_S
     size = 0
     for commit in commits:
-        found = selected(commit, after, selection, form)
+        found = selected(commit, after, wanted)
         if found and first_at is None:
             first_at = commit.at
         if limit is not None and len(wires) + len(found) > limit:
@@ -101,22 +116,21 @@ def collected(
         seen, event_id = commit.head, commit.last
         size += sum(_bytes(wire) for _, wire in found)
         # Without a filter the next commit, if there is one, tells whether more follows; with one it might be far.
-        is_full = len(wires) == limit and not selection.everything
-        if is_full or size > PAGE_BYTES or monotonic() > deadline:
+        is_full = len(wires) == limit and not wanted.selection.everything
+        if is_full or size > wanted.most_bytes or monotonic() > deadline:
             return Page(seen, event_id, wires, first_at, complete=False)
     return Page(seen, event_id, wires, first_at)
 
 
-def collected_back(
-    commits: Iterable[Commit], head: Head, after: int, selection: Selection, limit: int, form: Form | None = None
-) -> Page:
-    """The newest `limit` selected events of `commits`, which go back from `head`, after `after`; newest first."""
+def collected_back(commits: Iterable[Commit], head: Head, after: int, wanted: Wanted) -> Page:
+    """The newest selected events of `commits`, which go back from `head`, after `after`; newest first."""
     wires: list[str] = []
+    limit = -(wanted.limit or 0)
     size = 0
     for commit in commits:
         if commit.last <= after:
             break
-        found = selected(commit, after, selection, form)
+        found = selected(commit, after, wanted)
         wires += (wire for _, wire in reversed(found))
         size += sum(_bytes(wire) for _, wire in found)
         if len(wires) >= limit or size > PAGE_BYTES:
@@ -124,13 +138,20 @@ def collected_back(
     return Page(head, head.last, wires[:limit])
 
 
-def selected(commit: Commit, after: int, selection: Selection, form: Form | None = None) -> list[tuple[int, str]]:
-    """EventId and JSON of the commit's events that are selected and come after `after`."""
+def selected(commit: Commit, after: int, wanted: Wanted) -> list[tuple[int, str]]:
+    """EventId and text of the commit's events that are selected and come after `after`."""
+    found = _texts(commit, after, wanted)
+    return [(event_id, wanted.frame(event_id, text)) for event_id, text in found] if wanted.frame else found
+
+
+def _texts(commit: Commit, after: int, wanted: Wanted) -> list[tuple[int, str]]:
+    selection, form = wanted.selection, wanted.form
     if form is None and selection.everything and after < commit.at:
         return list(enumerate(commit.wires, start=commit.at))
     events = (event for event in commit.that_may(selection.may_select) if event.event_id > after)
     events = (event for event in events if selection.selects(event))
-    return [(event.event_id, form(event) if form else event.wire) for event in events]
+    texts = ((event.event_id, form(event) if form else event.wire) for event in events)
+    return [(event_id, text) for event_id, text in texts if text]
 
 
 def commits_for(limit: int | None, selection: Selection) -> int | None:

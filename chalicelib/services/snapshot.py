@@ -1,6 +1,6 @@
 """Snapshots: the states of objects, exactly as they were at one EventId."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import chain
 
@@ -45,18 +45,37 @@ def snapshot(present: Present, server: int, collection: str, query: PathQuery) -
     return Snapshot(event_id, states)
 
 
+def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
+    """One object with all that it has to tell, as it is now."""
+    found = snapshot(present, server, ref.collection, PathQuery((PathPattern(ref.path),)))
+    if vocabularies.is_whole(ref.collection, found.one(ref.path)):
+        return found
+    state = _whole(present, server, ref, found.event_id)
+    return found if state is None else Snapshot(found.event_id, {ref.path: state})
+
+
 def state_at(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
     """The state of one object when `event_id` had been written: its events folded up to there."""
+    view = ObjectView().folded(ref.collection, _events(present, server, ref, event_id))
+    if view.state is None or vocabularies.is_whole(ref.collection, view.state):
+        return view.state
+    return _whole(present, server, ref, event_id)
+
+
+def _whole(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
+    return vocabularies.whole(ref.collection, _events(present, server, ref, event_id))
+
+
+def _events(present: Present, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
+    """The object's events up to `event_id`, in order."""
     checkpoint, known = present.found(server, lambda found: present.sessions(found, ref))
     last = known[-1] if known else 0
-    view = ObjectView()
     tail = (commit for commit in present.after(checkpoint.head) if commit.session > last)
     for commit in chain(present.log.commits(server, known), tail):
         if commit.at > event_id:
-            break
-        for _, events in touched(commit, ref.__eq__).items():
-            view = view.folded(ref.collection, [event for event in events if event.event_id <= event_id])
-    return view.state
+            return
+        for events in touched(commit, ref.__eq__).values():
+            yield from (event for event in events if event.event_id <= event_id)
 
 
 def touched(commit: Commit, wanted: Callable[[ObjectRef], bool]) -> dict[ObjectRef, list[Event]]:

@@ -16,15 +16,16 @@ REMEMBERED = 256
 """Commits that a bell knows of each log, for those who come to wait a little late."""
 
 
-class _Waiter:
-    """Somebody who waits; the lock opens when what they wait for has come after `known`."""
+class Waiter:
+    """Somebody who waits for something selected, and how they are told that it may have come."""
 
-    __slots__ = ("known", "lock")
+    __slots__ = ("known", "selection", "tell")
 
-    def __init__(self, known: Head) -> None:
+    def __init__(self, known: Head, selection: Selection, tell: Callable[[], None]) -> None:
         self.known = known
-        self.lock = threading.Lock()
-        self.lock.acquire()
+        """Nothing selected came up to here."""
+        self.selection = selection
+        self.tell = tell
 
 
 class Bell:
@@ -35,7 +36,7 @@ class Bell:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._groups: dict[int, dict[Selection, list[_Waiter]]] = {}
+        self._groups: dict[int, dict[Selection, dict[Waiter, None]]] = {}
         self._recent: dict[int, deque[Commit]] = {}
         self._open = True
 
@@ -52,7 +53,7 @@ class Bell:
             woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
             for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
                 waiter.known = before if is_next else waiter.known
-                waiter.lock.release()
+                waiter.tell()
 
     def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
         """Return when something selected may have come after `seen`, or after `timeout_s`.
@@ -60,15 +61,38 @@ class Bell:
         The answer is a head up to which nothing selected came; None once closed.
         """
         del turn
+        lock = threading.Lock()
+        lock.acquire()
+        waiter = self.listen(seen, selection, lock.release)
+        lock.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX))
+        return self.leave(waiter)
+
+    def listen(self, seen: Head, selection: Selection, tell: Callable[[], None]) -> Waiter:
+        """Have `tell` called once when something selected may have come after `seen`, perhaps at once.
+
+        It is called by whoever writes, so it must take no time.
+        """
         with self._mutex:
             known, has_come = self._looked(seen, selection)
-            if not self._open or has_come:
-                return known if self._open else None
-            waiter = _Waiter(known)
-            self._groups.setdefault(seen.server, {}).setdefault(selection, []).append(waiter)
-        waiter.lock.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX))
+            waiter = Waiter(known, selection, tell)
+            if has_come or not self._open:
+                tell()
+            else:
+                self._groups.setdefault(seen.server, {}).setdefault(selection, {})[waiter] = None
+        return waiter
+
+    def leave(self, waiter: Waiter) -> Head | None:
+        """Wait no more, told or not; the head up to which nothing selected came, None once closed."""
         with self._mutex:
-            self._leave(waiter, seen.server, selection)
+            server = waiter.known.server
+            group = self._groups.get(server, {}).get(waiter.selection, {})
+            if waiter in group:
+                del group[waiter]
+                if not group:
+                    del self._groups[server][waiter.selection]
+                recent = self._recent.get(server)
+                if recent and recent[-1].session > waiter.known.session:
+                    waiter.known = recent[-1].head
             return waiter.known if self._open else None
 
     def close(self) -> None:
@@ -77,7 +101,7 @@ class Bell:
             self._open = False
             for groups in self._groups.values():
                 for waiter in chain.from_iterable(groups.values()):
-                    waiter.lock.release()
+                    waiter.tell()
             self._groups.clear()
 
     def _is_next(self, commit: Commit) -> bool:
@@ -91,7 +115,9 @@ class Bell:
     def _looked(self, seen: Head, selection: Selection) -> tuple[Head, bool]:
         """The head up to which nothing selected came after `seen`, and whether something may have come then."""
         recent = self._recent.get(seen.server, ())
-        if recent and recent[0].session > seen.session + 1:
+        if not recent or recent[-1].session <= seen.session:
+            return seen, False
+        if recent[0].session > seen.session + 1:
             return seen, True
         for commit in recent:
             if commit.session > seen.session:
@@ -99,17 +125,6 @@ class Bell:
                     return seen, True
                 seen = commit.head
         return seen, False
-
-    def _leave(self, waiter: _Waiter, server: int, selection: Selection) -> None:
-        """Take those who were not woken off the list: for them nothing has come up to now."""
-        group = self._groups.get(server, {}).get(selection, [])
-        if waiter in group:
-            group.remove(waiter)
-            if not group:
-                del self._groups[server][selection]
-            recent = self._recent.get(server)
-            if recent and recent[-1].session > waiter.known.session:
-                waiter.known = recent[-1].head
 
 
 class Looking:

@@ -8,6 +8,7 @@ import sys
 import threading
 from contextlib import suppress
 from pathlib import Path
+from typing import cast
 
 from infra.embedded import tokens
 
@@ -31,18 +32,20 @@ def main() -> None:
     signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
+    from chalicelib.services.wakes import Bell  # noqa: PLC0415
     from chalicelib.wiring import annals  # noqa: PLC0415
     from infra.embedded.gateway import Gateway  # noqa: PLC0415
     from infra.embedded.pump import Pump  # noqa: PLC0415
     from infra.embedded.server import Server  # noqa: PLC0415
 
     parts = annals()
+    bell = cast(Bell, parts.wake)  # in one process nobody has to look
     # What exists now stays, and requests leave no cycles: the collector need not look often.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(SWITCH_S)
     parts.organizations.create(FIRST_ORGANIZATION)
-    server = Server(Gateway(app), host, port)
+    server = Server(Gateway(app), bell, host, port)
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)

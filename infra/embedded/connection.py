@@ -24,6 +24,8 @@ class Connection:
         """Each complete request, and whether the connection stays open after it."""
         self.is_head = False
         """Whether the answer under way must have no body."""
+        self.takes_chunks = True
+        """Whether it understands an answer whose length is not known."""
         self.is_idle = True
         """Whether no request is being worked on."""
         self.stays = True

@@ -15,7 +15,7 @@ from chalice.app import Chalice
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
-from chalicelib.api.responses import Later, Stream
+from chalicelib.api.responses import Later, Stepwise
 from infra.embedded.routes import Routes
 
 TOKENS_REMEMBERED = 1_000
@@ -44,6 +44,7 @@ class HttpRequest:
     target: str
     headers: Mapping[str, str]
     body: bytes
+    version: str = "1.1"
 
 
 class Unauthorized(Exception):
@@ -69,8 +70,8 @@ class Gateway:
         found = self._routes.find(request.target.partition("?")[0])
         return found is None or found.pattern in PROMPT
 
-    def answer(self, request: HttpRequest) -> Answer | Later | Stream:
-        """The app's answer; whoever waits for it settles one for later, and sends the pieces of a stream."""
+    def answer(self, request: HttpRequest) -> Answer | Later | Stepwise:
+        """The app's answer; whoever waits for it settles one for later, and takes the steps of one that has to wait."""
         path, _, query = request.target.partition("?")
         found = self._routes.find(path)
         if found is None:
@@ -88,7 +89,7 @@ class Gateway:
             except Unauthorized:
                 detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
                 return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
-        answer: Answer | Later | Stream = self._app(
+        answer: Answer | Later | Stepwise = self._app(
             {
                 "resource": found.pattern,
                 "path": unquote(path),

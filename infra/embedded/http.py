@@ -1,13 +1,19 @@
 """HTTP/1.1: bytes into requests, answers into bytes."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from http import HTTPStatus
 from typing import Any
 
 import httptools
+from chalice.app import Response
 
-from chalicelib.api.responses import Stream
+from chalicelib.api.responses import Stepwise
+from chalicelib.domain.heads import Head
+from chalicelib.services.waiting import Wait
 from infra.embedded.gateway import HttpRequest
+
+Steps = Generator[bytes | Wait, Head | None, None]
+"""Bytes to be sent, and waits between them."""
 
 MOST_HEADER_BYTES = 64 * 1024
 MOST_BODY_BYTES = 6 * 1024 * 1024
@@ -100,7 +106,8 @@ class RequestReader:
         """The request is complete."""
         method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = HttpRequest(method, _origin_form(self._target), self._headers, body)
+        version = self._parser.get_http_version()
+        request = HttpRequest(method, _origin_form(self._target), self._headers, body, version)
         self._received(request, self._parser.should_keep_alive())
         self.on_message_begin()
 
@@ -118,17 +125,40 @@ def answer_bytes(answer: Mapping[str, Any], keep_alive: bool, with_body: bool = 
     return head + payload if with_body else head
 
 
-def stream_bytes(stream: Stream, keep_alive: bool) -> Iterator[bytes]:
-    """A stream as HTTP: its head, then each piece in a chunk of its own."""
-    lines = ["HTTP/1.1 200 OK", "Transfer-Encoding: chunked"]
-    lines += [f"{name}: {value}" for name, value in stream.headers.items()]
-    if not keep_alive:
-        lines.append("Connection: close")
-    yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
-    for piece in stream.pieces:
-        if payload := piece.encode():
-            yield b"%x\r\n%b\r\n" % (len(payload), payload)
-    yield b"0\r\n\r\n"
+def stepwise_bytes(answer: Stepwise, stays: Callable[[], bool], chunked: bool) -> Steps:
+    """An answer that takes steps, as HTTP. A stream's head goes at once; without chunks it ends with the connection."""
+    if answer.is_stream:
+        lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in answer.headers.items())]
+        if chunked:
+            lines.append("Transfer-Encoding: chunked")
+        if not stays():
+            lines.append("Connection: close")
+        yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
+    response = yield from _taken(answer.steps, chunked)
+    if not answer.is_stream and response is not None:
+        yield answer_bytes(response.to_dict(), stays())
+    elif response is not None:
+        raise ConnectionError("the stream is broken, and its client must not think that it ended")
+    elif chunked:
+        yield b"0\r\n\r\n"
+
+
+def _taken(
+    steps: Generator[str | Wait, Head | None, Response | None], chunked: bool
+) -> Generator[bytes | Wait, Head | None, Response | None]:
+    """The steps, with each piece of text as it is sent: in a chunk of its own."""
+    try:
+        step = next(steps)
+        while True:
+            if isinstance(step, Wait):
+                step = steps.send((yield step))
+                continue
+            if payload := step.encode():
+                yield b"%x\r\n%b\r\n" % (len(payload), payload) if chunked else payload
+            step = next(steps)
+    except StopIteration as end:
+        response: Response | None = end.value
+        return response
 
 
 def _origin_form(target: bytes) -> str:

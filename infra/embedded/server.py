@@ -1,7 +1,8 @@
-"""The server: one thread reads all sockets and answers what takes no time; what may wait gets a thread of its own.
+"""The server: one thread reads all sockets and answers what takes no time; what takes long gets a thread of its own.
 
 Appends are answered on the reading thread: all that came in together are parsed first and then written together. So
-they share one fsync, and no thread has to wait for its turn of the interpreter.
+they share one fsync, and no thread has to wait for its turn of the interpreter. An answer that has come to a wait goes
+to the waiting room.
 """
 
 import logging
@@ -10,15 +11,18 @@ import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from chalicelib.api import problems
-from chalicelib.api.responses import Later, Stream
+from chalicelib.api.responses import Later, Stepwise
+from chalicelib.services.waiting import Wait
+from chalicelib.services.wakes import Bell
 from infra.embedded.connection import IDLE_S, Connection
 from infra.embedded.gateway import Answer, Gateway, HttpRequest
-from infra.embedded.http import Rejected, answer_bytes, stream_bytes
+from infra.embedded.http import Rejected, Steps, answer_bytes, stepwise_bytes
+from infra.embedded.waiting_room import WaitingRoom
 
 BACKLOG = 1024
 STACK_BYTES = 512 * 1024
@@ -32,8 +36,9 @@ _log = logging.getLogger("annals")
 class Server:
     """Serves the gateway on a socket until told to stop."""
 
-    def __init__(self, gateway: Gateway, host: str, port: int) -> None:
+    def __init__(self, gateway: Gateway, bell: Bell, host: str, port: int) -> None:
         self._gateway = gateway
+        self._waiting_room = WaitingRoom(bell, self._bring_back)
         self._selector = selectors.DefaultSelector()
         self._listener = _listening(host, port)
         self._bell, self._ear = socket.socketpair()
@@ -127,6 +132,7 @@ class Server:
             request, connection.stays = connection.requests.popleft()
             connection.is_idle = False
             connection.is_head = request.method == "HEAD"
+            connection.takes_chunks = request.version != "1.0"
             self._answer(connection, request)
         if connection.is_idle and connection.has_ended:
             self._close(connection)
@@ -140,7 +146,7 @@ class Server:
         answer = self._gateway.answer(request)
         if isinstance(answer, Later):
             self._unsettled.append((connection, answer))
-        elif isinstance(answer, Stream):
+        elif isinstance(answer, Stepwise):
             self._delegate(connection, lambda: answer)
         else:
             self._send(connection, answer)
@@ -172,7 +178,7 @@ class Server:
             self._close(connection)
             return
         if rest:
-            self._workers.submit(self._work, connection, lambda: iter((rest,)))
+            self._workers.submit(self._work, connection, lambda: _just(rest))
             self._selector.unregister(connection.socket)
         else:
             self._answered(connection)
@@ -182,31 +188,43 @@ class Server:
         if not connection.stays or self._stopping:
             self._close(connection)
 
-    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stream]) -> None:
-        def answering() -> Iterator[bytes]:
-            found = answer()
+    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stepwise]) -> None:
+        def stays() -> bool:
             connection.stays = connection.stays and not self._stopping
-            if isinstance(found, Stream):
-                return stream_bytes(found, connection.stays)
+            return connection.stays
+
+        def answering() -> Steps:
+            found = answer()
+            if isinstance(found, Stepwise):
+                if found.is_stream and not connection.takes_chunks:
+                    connection.stays = False
+                return stepwise_bytes(found, stays, connection.takes_chunks)
             settled = found.settle().to_dict() if isinstance(found, Later) else found
-            return iter((answer_bytes(settled, connection.stays, not connection.is_head),))
+            return _just(answer_bytes(settled, stays(), not connection.is_head))
 
         self._selector.unregister(connection.socket)
         self._workers.submit(self._work, connection, answering)
 
-    def _work(self, connection: Connection, answering: Callable[[], Iterator[bytes]]) -> None:
-        """In a thread of its own: find the answer, send it, and bring the connection back."""
+    def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
+        """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait."""
         try:
-            for piece in answering():
-                connection.send_all(piece)
+            steps = answering()
+            for step in steps:
+                if isinstance(step, Wait):
+                    self._waiting_room.enter(connection, steps, step)
+                    return
+                connection.send_all(step)
         except OSError:
             connection.stays = False  # the client is gone; what it had asked for is done
         except Exception:
             _log.exception("a request could not be answered")
             connection.stays = False
-        finally:
-            self._returned.append(connection)
-            self._ring()
+        self._bring_back(connection)
+
+    def _bring_back(self, connection: Connection) -> None:
+        """From any thread: the connection's answer is sent, or its client is gone."""
+        self._returned.append(connection)
+        self._ring()
 
     def _ring(self) -> None:
         with suppress(OSError):  # the server is gone
@@ -223,6 +241,10 @@ class Server:
             self._selector.unregister(connection.socket)
         connection.socket.close()
         self._connections.discard(connection)
+
+
+def _just(data: bytes) -> Steps:
+    yield data
 
 
 def _listening(host: str, port: int) -> socket.socket:

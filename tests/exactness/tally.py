@@ -1,6 +1,6 @@
 """A vocabulary for tests: an object's state is the list of its events, so that nothing can be folded twice unseen."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain.event_types import EventType
@@ -32,6 +32,12 @@ def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
     return (ObjectRef(NAME, key),)
 
 
+def canonical(collection: str, path: str) -> str:
+    """Written in one way."""
+    del collection
+    return path
+
+
 def aliases(ref: ObjectRef) -> tuple[str, ...]:
     """It has but one name."""
     return (ref.path,)
@@ -53,3 +59,15 @@ def fold(collection: str, state: State | None, event: Event, own: dict[str, Any]
     """One more."""
     del collection, own
     return {"events": [*(state["events"] if state else []), event.event_id]}
+
+
+def is_whole(state: State) -> bool:
+    """Nothing is left out."""
+    del state
+    return True
+
+
+def whole(collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> State | None:
+    """All of them."""
+    del collection
+    return {"events": [event.event_id for event, _ in events]}

@@ -13,7 +13,7 @@ from chalicelib.domain.commits import Commit, chained_back, next_commit
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.heads import Head
 from chalicelib.domain.selection import Selection
-from chalicelib.services.read import PAGE_BYTES, SCAN_S, collected_back, scan, session_at
+from chalicelib.services.read import PAGE_BYTES, SCAN_S, Wanted, collected_back, scan, session_at
 from chalicelib.store.sqlite.log import SqliteLog
 from tests.builders import a_commit, a_text, an_append
 from tests.services.worlds import large_text
@@ -101,7 +101,7 @@ def test_a_page_ends_below_what_lambda_may_answer_in_any_script(log: SqliteLog) 
 
 def test_a_page_of_the_newest_ends_below_what_lambda_may_answer_too(log: SqliteLog) -> None:
     store_large(log, "x")
-    assert size(collected_back(back(log), log.head(1), 0, ALL, 1_000_000).wires) < LAMBDA_BYTES
+    assert size(collected_back(back(log), log.head(1), 0, Wanted(ALL, -1_000_000)).wires) < LAMBDA_BYTES
 
 
 def test_pages_follow_each_other_without_a_gap(log: SqliteLog) -> None:
@@ -132,7 +132,7 @@ def test_a_log_that_contradicts_itself_is_not_read_on(log: SqliteLog) -> None:
 def test_a_log_that_contradicts_itself_is_not_read_back(log: SqliteLog) -> None:
     log.append([a_commit(1), a_commit(3)], [], 0)
     with pytest.raises(LogBroken):
-        collected_back(back(log), log.head(1), 0, ALL, 10)
+        collected_back(back(log), log.head(1), 0, Wanted(ALL, -10))
 
 
 def back(log: SqliteLog) -> Iterator[Commit]:

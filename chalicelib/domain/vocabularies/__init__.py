@@ -4,7 +4,7 @@ Each is a module: its events as models, how they map to and from core events, ho
 subtype of an event names its vocabulary; events of none are kept and found all the same.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -13,8 +13,8 @@ from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.event_types import EventType
 from chalicelib.domain.events import Event, NewEvent
 from chalicelib.domain.objects import KEYED, ObjectRef, State
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.vocabularies import scheduler
+from chalicelib.domain.path_query import PathPattern, PathQuery
+from chalicelib.domain.vocabularies import push, scheduler
 
 
 class Vocabulary(Protocol):
@@ -35,6 +35,9 @@ class Vocabulary(Protocol):
     def refs_of_key(self, key: str) -> tuple[ObjectRef, ...]:
         """The objects that together hold all events with this key."""
 
+    def canonical(self, collection: str, path: str) -> str:
+        """The path as objects have it, of one that may be written otherwise."""
+
     def aliases(self, ref: ObjectRef) -> tuple[str, ...]:
         """The paths by which the object is found."""
 
@@ -47,11 +50,17 @@ class Vocabulary(Protocol):
     def fold(self, collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State | None:
         """The object's state after `event`, which is `own` in the vocabulary's JSON; None while it does not exist."""
 
+    def is_whole(self, state: State) -> bool:
+        """Tell whether the state, as it is stored, has all that the object has to tell."""
+
+    def whole(self, collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> State | None:
+        """The object's whole state from all its events, however large that gets."""
+
 
 MOST_STATE_BYTES = 16 * 1024
 """An event that would make a state larger than this changes nothing: a state is written again with each event."""
 
-VOCABULARIES: Mapping[str, Vocabulary] = {"scheduler": scheduler}
+VOCABULARIES: Mapping[str, Vocabulary] = {"scheduler": scheduler, "push": push}
 
 
 def named(name: str) -> Vocabulary:
@@ -101,6 +110,14 @@ def is_unique(ref: ObjectRef) -> bool:
     return is_exact(ref) and (vocabulary is None or vocabulary.is_unique(ref))
 
 
+def canonical(collection: str, query: PathQuery) -> PathQuery:
+    """The query with its paths written as the collection's objects have them."""
+    vocabulary = vocabulary_of(collection)
+    if vocabulary is None:
+        return query
+    return PathQuery(tuple(PathPattern(vocabulary.canonical(collection, one.text)) for one in query.patterns))
+
+
 def matches(query: PathQuery, ref: ObjectRef) -> bool:
     """Tell whether `query` means the object."""
     vocabulary = vocabulary_of(ref.collection)
@@ -118,6 +135,21 @@ def fold(collection: str, state: State | None, event: Event) -> State | None:
         return state
     folded = vocabulary.fold(collection, state, event, own)
     return folded if len(to_json(folded)) <= MOST_STATE_BYTES else state
+
+
+def is_whole(collection: str, state: State) -> bool:
+    """Tell whether the stored state has all that the object has to tell."""
+    vocabulary = vocabulary_of(collection)
+    return vocabulary is None or vocabulary.is_whole(state)
+
+
+def whole(collection: str, events: Iterable[Event]) -> State | None:
+    """The whole state of an object from all its events."""
+    vocabulary = vocabulary_of(collection)
+    if vocabulary is None:
+        return None
+    following = ((event, vocabulary.own_json(event)) for event in events if of_type(event.stored.type) is vocabulary)
+    return vocabulary.whole(collection, ((event, own) for event, own in following if own is not None))
 
 
 def collections() -> tuple[str, ...]:

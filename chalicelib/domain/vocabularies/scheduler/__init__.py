@@ -8,21 +8,27 @@ from chalicelib.domain.vocabularies.scheduler.events import new_event, own_json
 from chalicelib.domain.vocabularies.scheduler.overviews import (
     COLLECTIONS,
     aliases,
+    canonical,
     fold,
     is_exact,
     is_unique,
+    is_whole,
     objects_of,
     refs_of_key,
+    whole,
 )
 
 __all__ = [
     "COLLECTIONS",
     "aliases",
+    "canonical",
     "fold",
     "is_exact",
     "is_unique",
+    "is_whole",
     "new_event",
     "objects_of",
     "own_json",
     "refs_of_key",
+    "whole",
 ]

@@ -1,6 +1,6 @@
 """What JobScheduler's events fold into: overviews of orders, job chains, jobs, tasks, files and the scheduler."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain import timestamps
@@ -48,6 +48,12 @@ def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
     return tuple(ObjectRef(collection, key) for collection in _COLLECTION_OF_FAMILY.values())
 
 
+def canonical(collection: str, path: str) -> str:
+    """Paths are written in one way only."""
+    del collection
+    return path
+
+
 def aliases(ref: ObjectRef) -> tuple[str, ...]:
     """The paths by which the object is found: an order by its job chain's too, a task by its job's."""
     match ref.collection:
@@ -83,6 +89,20 @@ def fold(collection: str, state: State | None, event: Event, own: Fields) -> Sta
     if event.stored.type[1] == "FileBasedEvent":
         return _folded_file(collection, state, key, own["TYPE"])
     return _FOLDS[collection](state, key, own["TYPE"], own, at)
+
+
+def is_whole(state: State) -> bool:
+    """An overview is all there is."""
+    del state
+    return True
+
+
+def whole(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
+    """The overview after all events."""
+    state: State | None = None
+    for event, own in events:
+        state = fold(collection, state, event, own)
+    return state
 
 
 def _folded_file(collection: str, state: State | None, key: str, name: str) -> State | None:

@@ -1,0 +1,87 @@
+"""Routes of events: appending, the core feed, and Hat's three queries."""
+
+from chalice.app import Blueprint, Response
+
+from chalicelib.api import parameters, problems, requests, responses
+from chalicelib.api.callers import Caller
+from chalicelib.domain import vocabularies
+from chalicelib.domain.selection import Selection
+from chalicelib.routes import access
+from chalicelib.routes.feeds import feed
+from chalicelib.services.latest import latest
+from chalicelib.services.server_query import ServerQuery, query_server
+from chalicelib.services.timeseries import timeseries
+from chalicelib.wiring import annals
+
+routes = Blueprint(__name__)
+
+
+@routes.route("/events", methods=["POST"], **access.MEMBERS)
+@problems.answered
+def post_events() -> Response:
+    """Append events."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).publisher(parts.settings.groups)
+    server = parts.organizations.server(caller.organization())
+    wanted = requests.body(parameters.AppendRequest, request)
+    key = requests.idempotency_key(request)
+    return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
+
+
+@routes.route("/events/{vocabulary}", methods=["POST"], **access.MEMBERS)
+@problems.answered
+def post_vocabulary_events(vocabulary: str) -> Response:
+    """Append events in the JSON of a vocabulary."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).publisher(parts.settings.groups)
+    server = parts.organizations.server(caller.organization())
+    wanted = requests.vocabulary_events(vocabularies.named(vocabulary), request)
+    key = requests.idempotency_key(request)
+    return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
+
+
+@routes.route("/events", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def get_events() -> Response:
+    """The core feed: what came after a position, or what comes next."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).reader(parts.settings.groups)
+    server = parts.organizations.server(caller.organization())
+    wanted = requests.query(parameters.FeedParameters, request)
+    return feed(wanted, server, Selection(types=wanted.types, keys=wanted.keys))
+
+
+@routes.route("/events/latest", methods=["GET", "POST"], **access.MEMBERS)
+@problems.answered
+def events_latest() -> Response:
+    """Hat's latest query."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).reader(parts.settings.groups)
+    wanted = requests.query_or_body(parameters.LatestParameters, request)
+    servers = parts.organizations.servers(caller.meant())
+    return responses.queried(latest(servers, Selection(types=wanted.types), parts.present, parts.retention))
+
+
+@routes.route("/events/timeseries", methods=["GET", "POST"], **access.MEMBERS)
+@problems.answered
+def events_timeseries() -> Response:
+    """Hat's timeseries query."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).reader(parts.settings.groups)
+    query = requests.query_or_body(parameters.TimeseriesParameters, request).query()
+    servers = parts.organizations.servers(caller.meant())
+    parts.organizations.refuse_foreign(query.last_event_id, servers)
+    most = parts.settings.most_results
+    return responses.queried(timeseries(query, servers, parts.present, parts.retention, most))
+
+
+@routes.route("/events/server", methods=["GET", "POST"], **access.MEMBERS)
+@problems.answered
+def events_server() -> Response:
+    """Hat's server query."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).reader(parts.settings.groups)
+    wanted = requests.query_or_body(parameters.ServerParameters, request)
+    server = parts.organizations.server_among(caller.organizations, caller.organization(), wanted.server)
+    query = ServerQuery(server, wanted.last_event_id, wanted.max_results)
+    return responses.queried(query_server(query, parts.log, parts.retention, parts.settings.most_results))

@@ -1,0 +1,73 @@
+"""Feeds as answers: one JSON document, lines of it, or server-sent events; at once, or as they come."""
+
+from dataclasses import replace
+
+from chalice.app import Response
+
+from chalicelib.api import parameters, requests, responses
+from chalicelib.domain import frames
+from chalicelib.domain.event_seq import EventSeq
+from chalicelib.domain.selection import Selection
+from chalicelib.routes import access
+from chalicelib.services.feed import FeedQuery, following, stream
+from chalicelib.services.read import Form
+from chalicelib.services.waiting import Reading, Stream, mapped, pieces, waited
+from chalicelib.wiring import annals
+
+JSON = "application/json"
+NDJSON = "application/x-ndjson"
+EVENT_STREAM = "text/event-stream"
+
+
+def feed(wanted: parameters.FollowParameters, server: int, selection: Selection, form: Form | None = None) -> Response:
+    """What was asked of a feed, in the format that the client prefers."""
+    parts = annals()
+    query = FeedQuery(
+        server,
+        selection,
+        wanted.after,
+        wanted.limit,
+        timeout_s=min(wanted.timeout, parts.settings.longest_poll_s),
+        delay_s=min(wanted.delay, parts.settings.longest_poll_s),
+        oldest=None if wanted.torn_older is None else parts.clock() * 1000 - int(min(wanted.torn_older, 1e9) * 1e6),
+        form=form,
+    )
+    match requests.preferred(access.request(), JSON, NDJSON, EVENT_STREAM):
+        case "application/x-ndjson":
+            is_page = not parts.settings.streams
+            answers = stream(query, parts.present, parts.retention, wanted.heartbeat, once=is_page)
+            return streamed(mapped(answers, responses.lines), responses.NDJSON)
+        case "text/event-stream":
+            return _server_sent(wanted, query)
+        case _:
+            return polled(following(query, parts.present, parts.retention))
+
+
+def _server_sent(wanted: parameters.FollowParameters, query: FeedQuery) -> Response:
+    """The feed as server-sent events: it stays open unless a timeout is given."""
+    parts, is_page = annals(), not annals().settings.streams
+    after = parameters.resumed(wanted, requests.last_event_id(access.request()))
+    longest_s = parts.settings.longest_poll_s if is_page else float("inf")
+    timeout_s = min(wanted.timeout, longest_s) if "timeout" in wanted.model_fields_set else longest_s
+    query = replace(query, after=after, timeout_s=timeout_s, frame=frames.frame)
+    heartbeat_s = None if is_page else wanted.heartbeat or parts.settings.keep_alive_s
+    answers = stream(query, parts.present, parts.retention, heartbeat_s, once=is_page)
+    return streamed(mapped(answers, lambda seq: responses.server_sent(seq, after or 0, is_page)), responses.SSE)
+
+
+def polled(reading: Reading[EventSeq]) -> Response:
+    """The feed's answer, when there is one; the embedded server needs no thread to wait for it."""
+    if annals().settings.streams:
+        return responses.Stepwise(_answer(reading))
+    return responses.event_seq(waited(reading, annals().wake))
+
+
+def _answer(reading: Reading[EventSeq]) -> Reading[Response]:
+    return responses.event_seq((yield from reading))
+
+
+def streamed(stream: Stream[str], headers: responses.Headers) -> Response:
+    """The stream, sent as it comes if that can be done."""
+    if annals().settings.streams:
+        return responses.Stepwise(stream, headers)
+    return Response("".join(pieces(stream, annals().wake)), headers, 200)

@@ -1,0 +1,47 @@
+"""Routes of JobScheduler: snapshots, events, statistics."""
+
+from chalice.app import Blueprint, Response
+
+from chalicelib.api import parameters, problems, requests, responses
+from chalicelib.api.callers import Caller
+from chalicelib.domain import vocabularies
+from chalicelib.domain.errors import BadInput
+from chalicelib.domain.selection import ObjectSelection, Selection
+from chalicelib.domain.vocabularies import scheduler
+from chalicelib.domain.vocabularies.scheduler.returns import EVENTS, Events, Returned, returned
+from chalicelib.routes import access
+from chalicelib.routes.feeds import feed, polled
+from chalicelib.routes.objects import object_snapshot
+from chalicelib.services.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
+from chalicelib.wiring import annals
+
+routes = Blueprint(__name__)
+
+
+@routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **access.MEMBERS)
+@routes.route("/jobscheduler/master/api/{collection}/{path+}", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def jobscheduler(collection: str) -> Response:
+    """JobScheduler's queries: snapshots, events, statistics."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request).reader(parts.settings.groups)
+    server = parts.organizations.server(caller.organization())
+    wanted = requests.query(parameters.SchedulerParameters, request)
+    asked = returned(collection, wanted.returned)
+    query = requests.path_query(request, collection)
+    if collection == EVENTS and not query.is_everything:
+        raise BadInput("the collection 'event' has no paths; ask for the events of another collection")
+    match asked:
+        case Returned.OVERVIEWS:
+            return object_snapshot(server, collection, query, scheduler.COLLECTIONS[collection])
+        case Returned.STATISTICS:
+            return responses.one_object(*order_statistics(parts.present, server, query))
+        case Returned.STATISTICS_CHANGED:
+            timeout_s = min(wanted.timeout, parts.settings.longest_poll_s)
+            changed = StatisticsQuery(server, query, wanted.after, timeout_s)
+            return polled(order_statistics_changed(changed, parts.present, parts.retention))
+        case Events(patterns) if collection == EVENTS:
+            return feed(wanted, server, Selection(types=patterns), vocabularies.own_text)
+        case Events(patterns):
+            selection = ObjectSelection(types=patterns, collection=collection, query=query)
+            return feed(wanted, server, selection, vocabularies.own_text)

@@ -1,0 +1,64 @@
+"""Routes of push jobs: their feeds, and the jobs themselves."""
+
+from chalice.app import Blueprint, Response
+
+from chalicelib.api import parameters, problems, requests, responses
+from chalicelib.api.callers import Caller
+from chalicelib.routes import access
+from chalicelib.routes.feeds import EVENT_STREAM, JSON, streamed
+from chalicelib.wiring import annals
+
+routes = Blueprint(__name__)
+
+
+@routes.route("/organizations/{org}/pushy/job_status_feed", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def organization_feed(org: str) -> Response:
+    """Starts and ends of the organization's push jobs, as they come."""
+    request, parts = access.request(), annals()
+    server = _server(org)
+    requests.require_acceptable(request, EVENT_STREAM)
+    after = requests.query(parameters.PushFeedParameters, request).after
+    feed = parts.push_feeds.of_organization(server, requests.last_event_id(request), after)
+    return streamed(feed, responses.SSE)
+
+
+@routes.route("/organizations/{org}/pushy/job_status_feed/{job}", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def job_feed(org: str, job: str) -> Response:
+    """The events of a push job, as they come."""
+    request, parts = access.request(), annals()
+    server = _server(org)
+    requests.require_acceptable(request, EVENT_STREAM)
+    requests.query(parameters.NoParameters, request)
+    return streamed(parts.push_feeds.of_job(server, job, requests.last_event_id(request)), responses.SSE)
+
+
+@routes.route("/organizations/{org}/pushy/jobs", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def push_jobs(org: str) -> Response:
+    """The latest push jobs."""
+    request, parts = access.request(), annals()
+    server = _server(org)
+    requests.require_acceptable(request, JSON)
+    wanted = requests.query(parameters.PushJobsParameters, request)
+    return responses.plain(parts.push_feeds.jobs(server, wanted.limit))
+
+
+@routes.route("/organizations/{org}/pushy/jobs/{job}", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def push_job(org: str, job: str) -> Response:
+    """A push job with its nodes."""
+    request, parts = access.request(), annals()
+    server = _server(org)
+    requests.require_acceptable(request, JSON)
+    requests.query(parameters.NoParameters, request)
+    return responses.plain(parts.push_feeds.job(server, job))
+
+
+def _server(org: str) -> int:
+    """The log with the organization's push jobs, if the caller may read it."""
+    parts, caller = annals(), Caller.of(access.request())
+    organization = caller.organization(org)
+    caller.reader(parts.settings.groups)
+    return parts.organizations.server(organization)
