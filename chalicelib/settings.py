@@ -22,7 +22,7 @@ class Settings:
     longest_poll_s: float
     most_results: int
     streams: bool
-    """Whether an answer may come piece by piece; API Gateway cannot do that."""
+    """Whether an answer may come piece by piece; API Gateway cannot do that, nor can some proxies."""
     wait_complete_s: float
     """So long after its end a push job's feed shows its events; then its summary."""
     keep_alive_s: float
@@ -53,9 +53,9 @@ class Settings:
             data_dir=Path(get("DATA_DIR") or "data"),
             log_table=get("LOG_TABLE") or "annals-log",
             views_table=get("VIEWS_TABLE") or "annals-views",
-            longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda else 3600)),
+            longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda or get("STREAMS") == "no" else 3600)),
             most_results=int(get("MOST_RESULTS") or 4096),
-            streams=not on_lambda,
+            streams=(get("STREAMS") or ("no" if on_lambda else "yes")) != "no",
             wait_complete_s=durations.parse(get("WAIT_COMPLETE_TIME") or 5),
             keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
             org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),

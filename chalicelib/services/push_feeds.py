@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from chalicelib.domain import frames, timestamps
+from chalicelib.domain.errors import NotFound
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.events import Event
 from chalicelib.domain.objects import ObjectRef, State
 from chalicelib.domain.path_query import PathPattern, PathQuery
 from chalicelib.domain.vocabularies.push import feeds
 from chalicelib.domain.vocabularies.push.events import PUSH_JOB
-from chalicelib.domain.vocabularies.push.jobs import is_over
+from chalicelib.domain.vocabularies.push.jobs import is_over, is_whole
 from chalicelib.services.feed import FeedQuery, following, stream
 from chalicelib.services.ports import Clock
 from chalicelib.services.present import Present
@@ -46,8 +47,8 @@ class PushFeeds:
 
     def job(self, server: int, job: str) -> State:
         """One job with its nodes."""
-        path = f"/{job}"
-        return one(self._present, server, ObjectRef(PUSH_JOB, path)).one(path)
+        found = self._overview(server, job)
+        return found if is_whole(found) else one(self._present, server, ObjectRef(PUSH_JOB, f"/{job}")).one(f"/{job}")
 
     def jobs(self, server: int, most: int) -> list[State]:
         """The latest jobs, newest first, without their nodes."""
@@ -57,8 +58,7 @@ class PushFeeds:
 
     def of_job(self, server: int, job: str, last_id: str | None) -> Stream[str]:
         """The job's events, from its start or after the one with `last_id`, until it ends; later its summary."""
-        path = f"/{job}"
-        found = snapshot(self._present, server, PUSH_JOB, PathQuery((PathPattern(path),))).one(path)
+        found = self._overview(server, job)
         ended_us = timestamps.parse(found["updated_at"]) if is_over(found) else None
         if ended_us is not None and self._now_us() - ended_us > self._manner.wait_complete_s * 1_000_000:
             return _just(feeds.summary(self.job(server, job)))
@@ -85,6 +85,14 @@ class PushFeeds:
             return self._of_organization(replace(query, after=place.event_id), (), known_us=place.at_us)
         left_after = max(horizon_us - 1, self._retention.forgotten(server).last)
         return self._of_organization(replace(query, after=left_after), (feeds.start_of_history(horizon_us),))
+
+    def _overview(self, server: int, job: str) -> State:
+        """The job as it is stored: of a large one the nodes are missing, which takes reading its events."""
+        path = f"/{job}"
+        found = snapshot(self._present, server, PUSH_JOB, PathQuery((PathPattern(path),)))
+        if path not in found.states:
+            raise NotFound(f"there is no push job '{job[:200]}'")
+        return found.states[path]
 
     def _of_job(self, query: FeedQuery, longest_s: float) -> Stream[str]:
         answers = self._answers(query, longest_s)
