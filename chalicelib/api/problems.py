@@ -28,6 +28,8 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.KeyTaken: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.NotDelivered: HTTPStatus.BAD_GATEWAY,
+    errors.Undeliverable: HTTPStatus.BAD_GATEWAY,
     errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 

@@ -16,7 +16,9 @@ AnnalsError
 │   └── KeyTaken                the idempotency key is in use
 ├── Busy                        too many writers for the time there was
 ├── Unavailable                 the store gave no answer: the outcome is unknown
-└── LogBroken                   the stored log contradicts itself
+├── LogBroken                   the stored log contradicts itself
+└── NotDelivered                a channel did not take a message: try again later
+    └── Undeliverable           it never will: no use to try again
 """
 
 
@@ -110,3 +112,15 @@ class Unavailable(AnnalsError):
 
 class LogBroken(AnnalsError):
     """The stored log contradicts itself; reading on could skip or repeat events."""
+
+
+class NotDelivered(AnnalsError):
+    """A channel did not take a message now; it may later, in `retry_after_s` if it said so."""
+
+    def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.retry_after_s = retry_after_s
+
+
+class Undeliverable(NotDelivered):
+    """The message cannot be made, or no channel will ever take it."""

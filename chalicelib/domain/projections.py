@@ -30,7 +30,7 @@ def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str
         blocks.setdefault(block_item(commit), []).append(commit)
         for event in commit.events:
             latest[event.stored.type] = event
-            for ref in vocabularies.objects_of(event.stored.type, event.stored.key):
+            for ref in vocabularies.objects_of(event.stored):
                 objects.setdefault(ref, []).append(event)
     found: dict[tuple[str, str], Update] = {}
     for ref, events in objects.items():

@@ -11,7 +11,10 @@ END = "\U0010ffff"
 """Greater than any text that goes on."""
 
 
-PROJECT = "project"
+FORMAT = 2
+"""Of the views. Whoever changes what they hold, a new vocabulary included, counts it up: they are then built anew."""
+
+PROJECT = f"project-{FORMAT}"
 """The consumer that builds the views."""
 
 _GENERATION = 2**44
@@ -70,7 +73,7 @@ class Checkpoint:
 
     def view(self, kind: str) -> str:
         """The name of one of the views built so far."""
-        return f"{self.head.server}.{self.generation}/{kind}"
+        return f"{self.head.server}.{FORMAT}.{self.generation}/{kind}"
 
 
 def checkpoints(server: int) -> str:

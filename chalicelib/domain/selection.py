@@ -83,7 +83,7 @@ class ObjectSelection(Selection):
         stored = event.stored
         return super().selects(event) and any(
             ref.collection == self.collection and vocabularies.matches(self.query, ref)
-            for ref in vocabularies.objects_of(stored.type, stored.key)
+            for ref in vocabularies.objects_of(stored)
         )
 
 

@@ -8,7 +8,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.selection import ObjectSelection, Selection
 from chalicelib.domain.vocabularies import scheduler
-from chalicelib.domain.vocabularies.scheduler.returns import EVENTS, Events, Returned, returned
+from chalicelib.domain.vocabularies.scheduler.returns import EVENTS, Events, Returned, collection_called, returned
 from chalicelib.routes import access
 from chalicelib.routes.feeds import feed, polled
 from chalicelib.routes.objects import object_snapshot
@@ -27,8 +27,9 @@ def jobscheduler(collection: str) -> Response:
     caller = Caller.of(request).reader(parts.settings.groups)
     server = parts.organizations.server(caller.organization())
     wanted = requests.query(parameters.SchedulerParameters, request)
-    asked = returned(collection, wanted.returned)
-    query = requests.path_query(request, collection)
+    query, name = requests.path_query(request, collection), collection
+    collection = collection_called(name)
+    asked = returned(name, wanted.returned)
     if collection == EVENTS and not query.is_everything:
         raise BadInput("the collection 'event' has no paths; ask for the events of another collection")
     match asked:

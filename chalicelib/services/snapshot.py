@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, product
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.commits import Commit
@@ -29,19 +29,23 @@ class Snapshot:
         return self.states[path]
 
 
-def snapshot(present: Present, server: int, collection: str, query: PathQuery) -> Snapshot:
-    """The objects of the collection that `query` means, as they are now."""
+def snapshot(present: Present, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
+    """The objects of the collection, or of several, that `query` means, as they are now."""
+    collections = (collections,) if isinstance(collections, str) else collections
 
     def wanted(ref: ObjectRef) -> bool:
-        return ref.collection == collection and vocabularies.matches(query, ref)
+        return ref.collection in collections and vocabularies.matches(query, ref)
 
-    checkpoint, views = present.found(server, lambda found: _stored(found, collection, query, present))
+    checkpoint, views = present.found(server, lambda found: _stored(found, collections, query, present))
     event_id = checkpoint.head.last
     for commit in present.after(checkpoint.head):
         for ref, events in touched(commit, wanted).items():
-            views[ref] = views.get(ref, ObjectView()).folded(collection, events)
+            views[ref] = views.get(ref, ObjectView()).folded(ref.collection, events)
         event_id = commit.last
-    states = {ref.path: view.state for ref, view in sorted(views.items()) if view.state is not None}
+    states: dict[str, State] = {}
+    for ref, view in sorted(views.items()):
+        if view.state is not None:
+            states[ref.path if ref.path not in states else f"{ref.collection}:{ref.path}"] = view.state
     return Snapshot(event_id, states)
 
 
@@ -82,17 +86,18 @@ def touched(commit: Commit, wanted: Callable[[ObjectRef], bool]) -> dict[ObjectR
     """The wanted objects that the commit's events are about, each with its events."""
     found: dict[ObjectRef, list[Event]] = {}
     for event in commit.events:
-        for ref in vocabularies.objects_of(event.stored.type, event.stored.key):
+        for ref in vocabularies.objects_of(event.stored):
             if wanted(ref):
                 found.setdefault(ref, []).append(event)
     return found
 
 
-def _stored(checkpoint: Checkpoint, collection: str, query: PathQuery, present: Present) -> dict[ObjectRef, ObjectView]:
-    view = checkpoint.view(objects_view(collection))
+def _stored(
+    checkpoint: Checkpoint, collections: tuple[str, ...], query: PathQuery, present: Present
+) -> dict[ObjectRef, ObjectView]:
     found: dict[ObjectRef, ObjectView] = {}
-    for pattern in query.patterns:
-        start = _start(pattern)
+    for collection, pattern in product(collections, query.patterns):
+        view, start = checkpoint.view(objects_view(collection)), _start(pattern)
         for record in present.views.range(view, start, start + END):
             ref = ObjectRef(collection, record.item)
             if vocabularies.matches(query, ref):

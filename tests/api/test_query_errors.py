@@ -192,13 +192,13 @@ RETURNS = {
     ),
     "a name without end": Case(r"^Unrecognized event type: return=x{80};", f"{API}/event?return={'x' * 5000}"),
     "an unknown collection": Case(
-        r"^there is no collection 'orders', only order, jobChain, job, task, fileBased, scheduler, event$",
+        r"^there is no collection 'orders', only order, jobChain, task, fileBased, scheduler, job, event$",
         f"{API}/orders",
     ),
     "an unknown collection with a path": Case(r"^there is no collection 'orders', only ", f"{API}/orders/a/"),
     "an unknown collection by POST": Case(r"^there is no collection 'orders', only ", f"{API}/orders", {}),
     "an unknown collection of objects": Case(
-        r"^there is no collection 'foo', only order, jobChain, job, task, fileBased, scheduler", "/objects/foo"
+        r"^there is no collection 'foo', only job, jobset, order, jobChain, schedulerJob, task", "/objects/foo"
     ),
     "an unknown collection of objects with a path": Case(r"^there is no collection 'foo', only ", "/objects/foo/a/b"),
     "objects that are events": Case(r"^there is no collection 'event', only ", "/objects/event"),

@@ -510,7 +510,7 @@ class Reads(RuleBasedStateMachine):
     def _object(self, of: Plain, nth: int) -> ObjectRef:
         """An object that there has been, or none."""
         stored = [event.stored for event in of.events]
-        refs = {ref for event in stored for ref in vocabularies.objects_of(event.type, event.key)}
+        refs = {ref for event in stored for ref in vocabularies.objects_of(event)}
         some = [*sorted(refs), ObjectRef("order", "/none,1")]
         return some[nth % len(some)]
 

@@ -80,7 +80,7 @@ def folded(states: States, events: Iterable[Event], wanted: Callable[[ObjectRef]
     """`states` after `events`. A state is JSON, whether it has been stored or not."""
     found = dict(states)
     for event in events:
-        for ref in vocabularies.objects_of(event.stored.type, event.stored.key):
+        for ref in vocabularies.objects_of(event.stored):
             if wanted(ref):
                 state = vocabularies.fold(ref.collection, found.get(ref), event)
                 found[ref] = None if state is None else from_json(to_json(state))
@@ -100,7 +100,7 @@ def is_selected(event: Event, selection: Selection) -> bool:
     if selection.keys is not None and key not in selection.keys:
         return False
     if isinstance(selection, ObjectSelection):
-        return any(map(is_meant_by(selection.collection, selection.query), vocabularies.objects_of(event_type, key)))
+        return any(map(is_meant_by(selection.collection, selection.query), vocabularies.objects_of(event.stored)))
     return True
 
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, NewEvent
+from chalicelib.domain.events import Event, NewEvent, Stored
 from chalicelib.domain.objects import ObjectRef, State
 
 NAME = "tally"
@@ -21,10 +20,9 @@ def own_json(event: Event) -> dict[str, Any]:
     return {"eventId": event.event_id}
 
 
-def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """One object for each key."""
-    del event_type
-    return () if key is None else (ObjectRef(NAME, key),)
+    return () if stored.key is None else (ObjectRef(NAME, stored.key),)
 
 
 def refs_of_key(key: str) -> tuple[ObjectRef, ...]:

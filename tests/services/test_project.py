@@ -311,7 +311,7 @@ def test_a_rebuild_mends_views_that_were_damaged(log: Log, views: Views) -> None
     catch_up(projector(views), 1, log, views)
     before = all_records(views, 1)
     for kind in (LATEST, objects_view("order")):
-        for record in list(views.range(f"1.1/{kind}", "", END)):
+        for record in list(views.range(Checkpoint(Head(1)).view(kind), "", END)):
             assert views.put([Change(replace(record, data="damaged"), record.to)]) == []
     rebuild(1, log, views, lambda *_: None)
     assert all_records(views, 1) == before
@@ -455,7 +455,7 @@ def expected_objects(found: Sequence[Event]) -> dict[ObjectRef, tuple[State | No
     """The state and the sessions of every object, folded event by event."""
     expected: dict[ObjectRef, tuple[State | None, list[int]]] = {}
     for event in found:
-        for ref in vocabularies.objects_of(event.stored.type, event.stored.key):
+        for ref in vocabularies.objects_of(event.stored):
             state, sessions = expected.get(ref, (None, []))
             state = from_json(to_json(vocabularies.fold(ref.collection, state, event)))
             expected[ref] = state, sorted({*sessions, event.id.session})
@@ -505,7 +505,7 @@ def generations(views: Views, server: int) -> list[int]:
     return [
         generation
         for generation in range(10)
-        if any(list(views.range(f"{server}.{generation}/{kind}", "", END)) for kind in KINDS)
+        if any(list(views.range(Checkpoint(Head(server), generation).view(kind), "", END)) for kind in KINDS)
     ]
 
 
@@ -533,7 +533,7 @@ def noted(log: Log, views: Views, server: int, most: int) -> list[Change]:
     changes: list[Change | None] = []
     run_all(log, Written(views, changes.append), server, most)
     written = [change for change in changes if change is not None]
-    names = {checkpoints(server), *(f"{server}.1/{kind}" for kind in KINDS)}
+    names = {checkpoints(server), *(Checkpoint(Head(server)).view(kind) for kind in KINDS)}
     assert {change.record.view for change in written} <= names
     return written
 

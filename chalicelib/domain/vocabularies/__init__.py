@@ -11,10 +11,10 @@ from pydantic_core import to_json
 
 from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, NewEvent
+from chalicelib.domain.events import Event, NewEvent, Stored
 from chalicelib.domain.objects import KEYED, ObjectRef, State
 from chalicelib.domain.path_query import PathPattern, PathQuery
-from chalicelib.domain.vocabularies import push, scheduler
+from chalicelib.domain.vocabularies import job, push, scheduler
 
 
 class Vocabulary(Protocol):
@@ -29,7 +29,7 @@ class Vocabulary(Protocol):
     def own_json(self, event: Event) -> dict[str, Any] | None:
         """The event in the vocabulary's own JSON, with its eventId; None if it does not follow the vocabulary."""
 
-    def objects_of(self, event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+    def objects_of(self, stored: Stored) -> tuple[ObjectRef, ...]:
         """The objects whose state the event may change."""
 
     def refs_of_key(self, key: str) -> tuple[ObjectRef, ...]:
@@ -60,7 +60,10 @@ class Vocabulary(Protocol):
 MOST_STATE_BYTES = 16 * 1024
 """An event that would make a state larger than this changes nothing: a state is written again with each event."""
 
-VOCABULARIES: Mapping[str, Vocabulary] = {"scheduler": scheduler, "push": push}
+VOCABULARIES: Mapping[str, Vocabulary] = {"job": job, "scheduler": scheduler, "push": push}
+
+_OTHER_ROOTS = {"jobset": "job"}
+"""First subtypes that are not the name of their vocabulary."""
 
 
 def named(name: str) -> Vocabulary:
@@ -72,7 +75,8 @@ def named(name: str) -> Vocabulary:
 
 def of_type(event_type: EventType) -> Vocabulary | None:
     """The vocabulary that an event's type belongs to."""
-    return VOCABULARIES.get(event_type[0]) if event_type else None
+    root = event_type[0] if event_type else ""
+    return VOCABULARIES.get(_OTHER_ROOTS.get(root, root))
 
 
 def own_text(event: Event) -> str:
@@ -82,10 +86,10 @@ def own_text(event: Event) -> str:
     return event.wire if own is None else to_json(own).decode()
 
 
-def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """The objects that an event is about; a key that no vocabulary knows is an object without state."""
-    vocabulary = of_type(event_type)
-    known = vocabulary.objects_of(event_type, key) if vocabulary else ()
+    vocabulary, key = of_type(stored.type), stored.key
+    known = vocabulary.objects_of(stored) if vocabulary else ()
     # Whoever looks for the key looks there, and must find the event, however odd its key is for its type.
     if key is None or not set(known).isdisjoint(refs_of_key(key)):
         return known

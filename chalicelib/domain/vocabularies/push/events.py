@@ -7,7 +7,7 @@ from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, mod
 from pydantic_core import to_json
 
 from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.events import Event, JsonPayload, NewEvent, Stored
 from chalicelib.domain.model import Model, WholeNumber
 from chalicelib.domain.objects import ObjectRef
 
@@ -150,10 +150,10 @@ def key_of(job: str) -> str:
     return f"{_FOLDER}/{job}"
 
 
-def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """The job that the event is about."""
-    path = _path(key)
-    return () if path is None or event_type not in TYPES else (ObjectRef(PUSH_JOB, path),)
+    path = _path(stored.key)
+    return () if path is None or stored.type not in TYPES else (ObjectRef(PUSH_JOB, path),)
 
 
 def refs_of_key(key: str) -> tuple[ObjectRef, ...]:

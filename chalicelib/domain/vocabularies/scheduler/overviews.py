@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event
+from chalicelib.domain.events import Event, Stored
 from chalicelib.domain.objects import ObjectRef, State
 
 COLLECTIONS: Mapping[str, str] = {
     "order": "orders",
     "jobChain": "jobChains",
-    "job": "jobs",
+    "schedulerJob": "jobs",
     "task": "tasks",
     "fileBased": "fileBaseds",
     "scheduler": "schedulers",
@@ -20,14 +19,20 @@ COLLECTIONS: Mapping[str, str] = {
 SCHEDULER_PATH = "/scheduler"
 """The one scheduler of a log; its events have no key."""
 
-_COLLECTION_OF_FAMILY = {"OrderEvent": "order", "JobChainEvent": "jobChain", "JobEvent": "job", "TaskEvent": "task"}
-_COLLECTION_OF_FILE = {"Order": "order", "JobChain": "jobChain", "Job": "job"}
+_COLLECTION_OF_FAMILY = {
+    "OrderEvent": "order",
+    "JobChainEvent": "jobChain",
+    "JobEvent": "schedulerJob",
+    "TaskEvent": "task",
+}
+_COLLECTION_OF_FILE = {"Order": "order", "JobChain": "jobChain", "Job": "schedulerJob"}
 
 Fields = Mapping[str, Any]
 
 
-def objects_of(event_type: EventType, key: str | None) -> tuple[ObjectRef, ...]:
+def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """The objects whose state the event may change; a file's event also its order, job chain or job."""
+    event_type, key = stored.type, stored.key
     family = event_type[1] if len(event_type) > 1 else ""
     if family == "SchedulerEvent":
         return (ObjectRef("scheduler", SCHEDULER_PATH),)
@@ -211,13 +216,13 @@ def _folded_scheduler(state: State | None, key: str, name: str, fields: Fields, 
 _NEW: Mapping[str, Callable[[str], State]] = {
     "order": _new_order,
     "jobChain": _new_job_chain,
-    "job": _new_job,
+    "schedulerJob": _new_job,
     "fileBased": lambda key: {"TYPE": "FileBasedOverview", "path": key},
 }
 _FOLDS: Mapping[str, Callable[[State | None, str, str, Fields, str], State | None]] = {
     "order": _folded_order,
     "jobChain": _folded_job_chain,
-    "job": _folded_job,
+    "schedulerJob": _folded_job,
     "task": _folded_task,
     "scheduler": _folded_scheduler,
 }
