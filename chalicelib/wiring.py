@@ -10,6 +10,7 @@ from itertools import count
 from chalicelib.api.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.domain.pending import Settled
 from chalicelib.services.append import Appender
+from chalicelib.services.job_publishing import JobPublishing
 from chalicelib.services.organizations import Organizations
 from chalicelib.services.ports import Clock, Log, Views, Wake
 from chalicelib.services.present import Present
@@ -32,6 +33,7 @@ class Annals:
     wake: Wake
     appender: Appender
     publish: Publish
+    job_publishing: JobPublishing
     push_feeds: PushFeeds
     organizations: Organizations
     verifier: Verifier
@@ -72,6 +74,7 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
         database.close()
         views_database.close()
 
+    publish = Publish(log, GroupCommit(appender, written=bell.ring).submit, request_ids())
     return Annals(
         settings=settings,
         clock=clock,
@@ -81,7 +84,8 @@ def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
         retention=retention,
         wake=bell,
         appender=appender,
-        publish=Publish(log, GroupCommit(appender, written=bell.ring).submit, request_ids()),
+        publish=publish,
+        job_publishing=JobPublishing(publish, present, retention, clock),
         push_feeds=PushFeeds(present, retention, clock, _manner(settings)),
         organizations=Organizations(log, appender),
         verifier=verifier(settings),
@@ -104,6 +108,7 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
     present = Present(log, views)
     retention = Retention(log, clock, settings.retention_s, settings.retention_events)
     appender = Appender(log, clock, present=present)
+    publish = Publish(log, lambda append: Settled(appender.append(append)), request_id)
     return Annals(
         settings=settings,
         clock=clock,
@@ -113,7 +118,8 @@ def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
         retention=retention,
         wake=Looking(),
         appender=appender,
-        publish=Publish(log, lambda append: Settled(appender.append(append)), request_id),
+        publish=publish,
+        job_publishing=JobPublishing(publish, present, retention, clock),
         push_feeds=PushFeeds(present, retention, clock, _manner(settings)),
         organizations=Organizations(log, appender),
         verifier=verifier(settings),

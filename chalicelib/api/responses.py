@@ -71,6 +71,14 @@ def _published(outcome: Appended | Head) -> Response:
             return Response(_text(outcome), JSON, 200)
 
 
+def published_jobs(outcome: Appended | Head, ignored: list[dict[str, Any]]) -> Response:
+    """What a publisher of jobs gets: also what was not written, and why."""
+    response = _published(outcome)
+    if ignored:
+        response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
+    return response
+
+
 def published_value(outcome: Appended | Head) -> dict[str, Any]:
     """What `published` tells, for callers of the plain function."""
     value: dict[str, Any] = from_json(_text(outcome))

@@ -46,10 +46,14 @@ class Append:
     idempotency_key: str | None = None
     checked: Head | None = None
     """Up to here nothing breaks the condition."""
+    asked: str = ""
+    """The digest of what the publisher asked for, if that is not what is written."""
 
     @property
     def digest(self) -> str:
         """Equal for equal requests."""
+        if self.asked:
+            return self.asked
         condition = self.condition.model_dump_json() if self.condition else ""
         return hashlib.sha256("\n".join((condition, *self.texts)).encode()).hexdigest()[:32]
 

@@ -4,7 +4,7 @@ from functools import lru_cache
 from itertools import takewhile
 from typing import Annotated
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, SerializeAsAny
 from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
@@ -85,6 +85,25 @@ class ObjectSelection(Selection):
             ref.collection == self.collection and vocabularies.matches(self.query, ref)
             for ref in vocabularies.objects_of(stored)
         )
+
+
+class Either(Selection):
+    """Events that one selection means after one position, or another after another."""
+
+    one: SerializeAsAny[Selection]
+    one_after: int
+    other: SerializeAsAny[Selection]
+    other_after: int
+
+    @property
+    def everything(self) -> bool:
+        """Never: positions count."""
+        return False
+
+    def selects(self, event: Event) -> bool:
+        """Tell whether `event` is meant."""
+        is_one = event.event_id > self.one_after and self.one.selects(event)
+        return is_one or (event.event_id > self.other_after and self.other.selects(event))
 
 
 @lru_cache(maxsize=1024)

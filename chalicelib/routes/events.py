@@ -1,11 +1,14 @@
 """Routes of events: appending, the core feed, and Hat's three queries."""
 
+from dataclasses import asdict
+
 from chalice.app import Blueprint, Response
 
 from chalicelib.api import parameters, problems, requests, responses
 from chalicelib.api.callers import Caller
 from chalicelib.domain import vocabularies
 from chalicelib.domain.selection import Selection
+from chalicelib.domain.vocabularies.job.events import JOB
 from chalicelib.routes import access
 from chalicelib.routes.feeds import feed
 from chalicelib.services.latest import latest
@@ -37,6 +40,9 @@ def post_vocabulary_events(vocabulary: str) -> Response:
     server = parts.organizations.server(caller.organization())
     wanted = requests.vocabulary_events(vocabularies.named(vocabulary), request)
     key = requests.idempotency_key(request)
+    if vocabulary == JOB:
+        done = parts.job_publishing(server, wanted.events, wanted.condition, key)
+        return responses.published_jobs(done.outcome, [asdict(one) for one in done.ignored])
     return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
 
 

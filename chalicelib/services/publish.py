@@ -23,8 +23,10 @@ class Publish:
         events: Sequence[NewEvent],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
+        digest: str = "",
     ) -> Pending:
         """The append under way; if there are no events nothing is written, and the log's head is the outcome."""
         if not events:
             return Settled(self.log.head(server))
-        return self.submit(Append(server, encoded(events), self.request_id(), condition, idempotency_key))
+        append = Append(server, encoded(events), self.request_id(), condition, idempotency_key, asked=digest)
+        return self.submit(append)

@@ -60,17 +60,17 @@ def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
 
 def state_at(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
     """The state of one object when `event_id` had been written: its events folded up to there."""
-    view = ObjectView().folded(ref.collection, _events(present, server, ref, event_id))
+    view = ObjectView().folded(ref.collection, events_of(present, server, ref, event_id))
     if view.state is None or vocabularies.is_whole(ref.collection, view.state):
         return view.state
     return _whole(present, server, ref, event_id)
 
 
 def _whole(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
-    return vocabularies.whole(ref.collection, _events(present, server, ref, event_id))
+    return vocabularies.whole(ref.collection, events_of(present, server, ref, event_id))
 
 
-def _events(present: Present, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
+def events_of(present: Present, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
     """The object's events up to `event_id`, in order."""
     checkpoint, known = present.found(server, lambda found: present.sessions(found, ref))
     last = known[-1] if known else 0

@@ -30,7 +30,9 @@ PROMPT = frozenset({"/events", "/events/{vocabulary}"})
 PROMPT_BYTES = 64 * 1024
 """... there is much to parse ..."""
 SLOW = b'"condition"'
-"""... or far to look back."""
+"""... or far to look back ..."""
+LOOKS_FIRST = "/events/job"
+"""... or to see first what is known of a job."""
 
 Answer = Mapping[str, Any]
 """An answer in the form in which a Lambda function gives it: statusCode, headers, body."""
@@ -67,8 +69,9 @@ class Gateway:
             return False
         if request.headers.get("authorization", "") not in self._callers:
             return False  # an issuer may have to be asked for its keys
-        found = self._routes.find(request.target.partition("?")[0])
-        return found is None or found.pattern in PROMPT
+        path = request.target.partition("?")[0]
+        found = self._routes.find(path)
+        return found is None or (found.pattern in PROMPT and path != LOOKS_FIRST)
 
     def answer(self, request: HttpRequest) -> Answer | Later | Stepwise:
         """The app's answer; whoever waits for it settles one for later, and takes the steps of one that has to wait."""

@@ -1,0 +1,206 @@
+"""Job publishing: what AnyJob's controllers know about jobs before they tell about them, done for publishers.
+
+What a job reports that nobody created is ignored, and said to be. The finish that completes a set of jobs brings the
+set's own finish with it, in the same commit; a publisher that sends it too does not double it.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from chalicelib.domain.appends import Append, AppendCondition, encoded
+from chalicelib.domain.commits import Appended
+from chalicelib.domain.errors import ConditionFailed
+from chalicelib.domain.event_seq import NonEmpty
+from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.heads import Head
+from chalicelib.domain.ids import Id
+from chalicelib.domain.objects import ObjectRef, State
+from chalicelib.domain.path_query import PathPattern, PathQuery
+from chalicelib.domain.selection import Either, ObjectSelection, Selection
+from chalicelib.domain.vocabularies import fold, job
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
+from chalicelib.domain.vocabularies.job.jobsets import finish_of, is_complete, is_over
+from chalicelib.services.feed import FeedQuery, following
+from chalicelib.services.ports import Clock
+from chalicelib.services.present import Present
+from chalicelib.services.publish import Publish
+from chalicelib.services.retention import Retention
+from chalicelib.services.snapshot import events_of, snapshot
+from chalicelib.services.waiting import at_once
+
+CREATED = ((JOB, "create", "*"),)
+MOST_KNOWN = 100_000
+"""So many jobs that exist are remembered."""
+TRIES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """An event that is not written, and why."""
+
+    place: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """What was written, or the log's head if nothing was; and what was not."""
+
+    outcome: Appended | Head
+    ignored: tuple[Ignored, ...] = ()
+
+
+class JobPublishing:
+    """The way into the log for events of jobs."""
+
+    def __init__(self, publish: Publish, present: Present, retention: Retention, clock: Clock) -> None:
+        self._publish = publish
+        self._present = present
+        self._retention = retention
+        self._clock = clock
+        self._known: set[tuple[int, str]] = set()
+
+    def __call__(
+        self,
+        server: int,
+        events: Sequence[NewEvent],
+        condition: AppendCondition | None = None,
+        idempotency_key: str | None = None,
+    ) -> Published:
+        """Write the events, in one commit, with what follows from them."""
+        asked = Append(server, encoded(events), "", condition).digest
+        for tries in range(1, TRIES + 1):
+            plan = self._plan(server, events)
+            try:
+                outcome = self._publish(
+                    server, plan.events, _both(condition, plan.condition), idempotency_key, digest=asked
+                ).result()
+            except ConditionFailed:
+                if plan.condition is None or tries == TRIES:
+                    raise
+                continue  # something came about the sets meanwhile: look again
+            self._remember(server, events)
+            return Published(outcome, plan.ignored)
+        raise AssertionError("the last try returns or raises")
+
+    def _plan(self, server: int, events: Sequence[NewEvent]) -> "_Plan":
+        known = self._known_jobs(server, events)
+        kept: list[NewEvent] = []
+        ignored: list[Ignored] = []
+        for place, event in enumerate(events):
+            if event.type[:2] in ((JOB, "progress"), (JOB, "finish")) and event.key not in known:
+                ignored.append(Ignored(place, f"there is no job {str(event.key).rpartition('/')[2]}"))
+                continue
+            if event.type[:2] == (JOB, "create"):
+                known.add(event.key)
+            kept.append(event)
+        numbers = _sets_that_may_finish(kept)
+        if not numbers:
+            return _Plan(kept, tuple(ignored), None)
+        return self._with_sets(server, kept, ignored, numbers)
+
+    def _known_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
+        """The keys of the jobs that exist already."""
+        asked = {event.key for event in events if event.type[:2] in ((JOB, "progress"), (JOB, "finish"))}
+        known = {key for key in asked if key is not None and (server, key) in self._known}
+        unsure = [key for key in asked - known if key is not None]
+        for start in range(0, len(unsure), 100):
+            known |= self._created(server, tuple(unsure[start : start + 100]))
+        self._known |= {(server, key) for key in known}
+        return set(known)
+
+    def _created(self, server: int, keys: tuple[str, ...]) -> set[str]:
+        query = FeedQuery(server, Selection(types=CREATED, keys=keys), form=_key)
+        found: set[str] = set()
+        after: int | None = None
+        while isinstance(seq := at_once(following(_after(query, after), self._present, self._retention)), NonEmpty):
+            found |= set(seq.wires)
+            after = seq.event_id
+        return found
+
+    def _with_sets(
+        self, server: int, events: list[NewEvent], ignored: list[Ignored], numbers: Sequence[int]
+    ) -> "_Plan":
+        query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
+        found = snapshot(self._present, server, JOBSET, query)
+        condition = AppendCondition(
+            fail_if_events_match=ObjectSelection(collection=JOBSET, query=query), after=found.event_id
+        )
+        kept, finishes = list(events), []
+        for number in numbers:
+            state = found.states.get(f"/{number}")
+            own = [event for event in kept if event.key == f"/{JOBSET}/{number}" and event.type[1] == "finishJobSet"]
+            if state is not None and is_over(state):
+                for event in own:
+                    ignored.append(Ignored(events.index(event), f"set {number} is over"))
+                    kept.remove(event)
+            elif own:
+                for event in own[1:]:
+                    ignored.append(Ignored(events.index(event), f"set {number} is finished by another event"))
+                    kept.remove(event)
+            else:
+                finishes += self._finish(server, ObjectRef(JOBSET, f"/{number}"), state, found.event_id, kept)
+        return _Plan([*kept, *finishes], tuple(ignored), condition)
+
+    def _finish(
+        self, server: int, ref: ObjectRef, state: State | None, event_id: int, events: Sequence[NewEvent]
+    ) -> list[NewEvent]:
+        """The set's finish, if these events complete it."""
+        now_us = self._clock() * 1000
+        texts = encoded(events)
+        coming = [Event(Id(server, 1, place), now_us, now_us, text) for place, text in enumerate(texts, start=1)]
+        own = [event for event in coming if ref in job.objects_of(event.stored)]
+        for event in own:
+            state = fold(JOBSET, state, event)
+        if state is None or not is_complete(state):
+            return []
+        before = [*events_of(self._present, server, ref, event_id), *own]
+        with_own = ((event, job.own_json(event)) for event in before)
+        whole = job.whole(JOBSET, ((event, fields) for event, fields in with_own if fields is not None))
+        return [] if whole is None else [job.new_event(finish_of(whole))]
+
+    def _remember(self, server: int, events: Sequence[NewEvent]) -> None:
+        if len(self._known) > MOST_KNOWN:
+            self._known.clear()
+        self._known |= {(server, e.key) for e in events if e.type[:2] == (JOB, "create") and e.key is not None}
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to write, what not, and under which condition."""
+
+    events: Sequence[NewEvent]
+    ignored: tuple[Ignored, ...]
+    condition: AppendCondition | None
+
+
+def _sets_that_may_finish(events: Sequence[NewEvent]) -> list[int]:
+    found: set[int] = set()
+    for event in events:
+        fields = event.payload.data if isinstance(event.payload, JsonPayload) else {}
+        if event.type[:2] == (JOB, "finish") and "jobset" in fields:
+            found.add(fields["jobset"])
+        if event.type[:2] == (JOBSET, "finishJobSet"):
+            found.add(int(str(event.key).rpartition("/")[2]))
+    return sorted(found)
+
+
+def _both(one: AppendCondition | None, other: AppendCondition | None) -> AppendCondition | None:
+    """The condition that holds if both do."""
+    if one is None or other is None:
+        return one or other
+    either = Either(
+        one=one.fail_if_events_match,
+        one_after=one.after,
+        other=other.fail_if_events_match,
+        other_after=other.after,
+    )
+    return AppendCondition(fail_if_events_match=either, after=min(one.after, other.after))
+
+
+def _after(query: FeedQuery, after: int | None) -> FeedQuery:
+    return FeedQuery(query.server, query.selection, after, form=query.form)
+
+
+def _key(event: Event) -> str:
+    return event.stored.key or ""
