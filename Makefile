@@ -2,6 +2,7 @@
 # make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
 # make test   all tests;  make check  format, lint, types, import rules
 # make rebuild   build the views anew from the log, also while the server runs
+# make preview  all messages that observers send, on a page to look at
 # make torture, make bench   proof and speed; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -14,7 +15,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild test check format torture bench clean
+.PHONY: help run token rebuild test check format torture bench preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -28,7 +29,7 @@ token: .venv/embedded
 rebuild: .venv/embedded
 	@$(BIN)/python -m infra.embedded.rebuild
 
-test: .venv/dev .venv-ministack/ready
+test: .venv/dev .venv-ministack/ready tests/clients/node_modules
 	$(BIN)/python -m pytest $(TESTS)
 
 check: .venv/dev
@@ -47,8 +48,11 @@ torture: .venv/dev .venv-ministack/ready
 bench: .venv/dev .venv-umadb/ready
 	$(BIN)/python -m benchmarks $(ARGS)
 
+preview: .venv/embedded
+	@$(BIN)/python -m infra.preview
+
 clean:
-	rm -rf .venv .venv-* build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* tests/clients/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'
@@ -68,4 +72,11 @@ clean:
 	@echo "Installing $* into .venv-$* ..."
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python $(PIP) install -r requirements-$*.txt
+	@touch $@
+
+# A browser and Node are not for pip to install: without them the tests that need them say so and are skipped.
+tests/clients/node_modules: tests/clients/package.json
+	@if ! command -v npm > /dev/null; then echo "There is no npm: tests with clients from it are skipped."; exit; fi
+	@echo "Installing the clients of npm into $@ ..."
+	@npm install --prefix tests/clients --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@

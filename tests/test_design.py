@@ -163,17 +163,29 @@ def test_no_error_loses_its_cause(source: Path) -> None:
 
 
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+SKIPS = {"pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.importorskip"}
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: str(test.relative_to(ROOT)))
 def test_tests_do_not_sleep_patch_or_skip(test: Path) -> None:
-    forbidden = {"time.sleep", "mock.patch", "pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.xfail"}
+    forbidden = {"time.sleep", "mock.patch", "pytest.xfail"} | SKIPS
     used = {
         f"line {node.lineno}: {ast.unparse(node)}"
         for node in ast.walk(ast.parse(test.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in forbidden
     }
     assert used == set()
+
+
+def test_only_the_want_of_a_browser_or_of_node_skips_a_test() -> None:
+    modules = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
+    skips = [
+        str(module.relative_to(ROOT))
+        for module in modules
+        for node in ast.walk(ast.parse(module.read_text()))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
+    ]
+    assert skips == ["tests/clients/conftest.py"]
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: str(test.relative_to(ROOT)))
