@@ -5,13 +5,13 @@ from typing import Any
 from chalice.app import Chalice
 
 from chalicelib.api import parameters, requests, responses, sqs
-from chalicelib.routes import access, events, jobscheduler, objects, organizations, pushy
+from chalicelib.routes import access, events, jobscheduler, objects, observers, organizations, pushy
 from chalicelib.services.ingest import ingest as ingest_messages
 from chalicelib.wiring import annals
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
-for part in (access, events, jobscheduler, objects, pushy, organizations):
+for part in (access, events, jobscheduler, objects, pushy, observers, organizations):
     app.register_blueprint(part.routes)
 
 

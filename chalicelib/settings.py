@@ -29,6 +29,23 @@ class Settings:
     """A stream without an event for so long gets a comment, so that nobody thinks it dead."""
     org_feed_expiration_s: float
     """So long the events of an organization's push jobs can be asked for again."""
+    clean_timeout_s: float
+    """So long a job may be silent before it is cleaned."""
+    outbox_queue_url: str
+    smtp_url: str
+    """Where mail goes; empty: into a maildir in the data directory."""
+    mail_from: str
+    mail_title: str
+    slack_hosts: tuple[str, ...]
+    """The only hosts that webhooks may be at."""
+    templates_path: Path | None
+    """Where templates are that take the place of ours."""
+    public_url: str
+    """Where people find the API; links in messages begin with it."""
+    time_zone: str
+    time_format: str
+    observers_file: Path
+    """Observers that are configured at every start."""
     retention_s: float | None
     """Events older than this are forgotten; None: never."""
     retention_events: int | None
@@ -59,6 +76,17 @@ class Settings:
             wait_complete_s=durations.parse(get("WAIT_COMPLETE_TIME") or 5),
             keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
             org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),
+            clean_timeout_s=durations.parse(get("CLEAN_TIMEOUT") or 3600),
+            outbox_queue_url=get("OUTBOX_QUEUE_URL") or "",
+            smtp_url=get("SMTP_URL") or "",
+            mail_from=get("MAIL_FROM") or "",
+            mail_title=get("MAIL_TITLE") or "AnyJob",
+            slack_hosts=tuple(sorted(_names(get("SLACK_HOSTS") or "hooks.slack.com"))),
+            templates_path=Path(get("TEMPLATES_PATH") or "") if get("TEMPLATES_PATH") else None,
+            public_url=get("PUBLIC_URL") or "",
+            time_zone=get("TIME_ZONE") or "UTC",
+            time_format=get("TIME_FORMAT") or "%Y-%m-%d %H:%M:%S %Z",
+            observers_file=Path(get("OBSERVERS_FILE") or "observers.yaml"),
             retention_s=durations.parse(get("RETENTION")) if get("RETENTION") else None,
             retention_events=int(get("RETENTION_EVENTS") or 0) or None,
             jwt_key=get("JWT_KEY") or "",

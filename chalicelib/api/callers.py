@@ -58,6 +58,10 @@ class Caller:
         """The caller, if they may administer."""
         return self._member(names.admins)
 
+    def is_admin(self, names: Groups) -> bool:
+        """Tell whether the caller may administer."""
+        return not self.groups.isdisjoint(names.admins)
+
     def organization(self, in_path: str | None = None) -> str:
         """The organization meant: the one in the path, else the header's, else the token's first."""
         named = in_path or self.chosen

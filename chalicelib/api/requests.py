@@ -47,6 +47,11 @@ def body(model: type[M], request: Request) -> M:
     return checked(model, _json_body(request))
 
 
+def body_or_nothing(model: type[M], request: Request) -> M:
+    """The request's JSON body as `model`; none at all is an empty one."""
+    return body(model, request) if request.raw_body else checked(model, {})
+
+
 def query_or_body(model: type[M], request: Request) -> M:
     """The parameters of a query that may be asked with GET or with POST."""
     return query(model, request) if request.method == "GET" else body(model, request)

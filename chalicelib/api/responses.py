@@ -6,8 +6,9 @@ from typing import Any
 from chalice.app import Response
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain import frames
+from chalicelib.domain import frames, timestamps
 from chalicelib.domain.commits import Appended
+from chalicelib.domain.deliveries import Parked
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.heads import Head
 from chalicelib.domain.objects import State
@@ -141,9 +142,33 @@ def one_object(event_id: int, state: State) -> Response:
     return _json({"eventId": event_id, **state}, 200)
 
 
-def plain(value: object) -> Response:
+def plain(value: object, status: int = 200) -> Response:
     """Some JSON that says all by itself."""
-    return _json(value, 200)
+    return _json(value, status)
+
+
+def failures(parked: Iterable[Parked]) -> Response:
+    """Deliveries that nobody tries any more."""
+    found = [
+        {
+            "id": one.delivery.id,
+            "event": one.delivery.event._asdict(),
+            "key": one.delivery.key,
+            "address": one.delivery.address,
+            "replay": one.delivery.replay or None,
+            "tries": one.tries,
+            "error": one.error,
+            "at": timestamps.iso(one.at_ms * 1000),
+        }
+        for one in parked
+    ]
+    return _json({"failures": found}, 200)
+
+
+def replayed(replay: str, event_id: int, until: int, deliveries: int, is_done: bool) -> Response:
+    """How far a replay has come: whoever wants the rest asks again, with what this says."""
+    found = {"replay": replay, "eventId": event_id, "until": until, "deliveries": deliveries, "done": is_done}
+    return _json(found, 200)
 
 
 def organization(organization: Organization, created: bool) -> Response:

@@ -33,6 +33,52 @@ class Delivery:
 
 
 @dataclass(frozen=True, slots=True)
+class Parked:
+    """A delivery that nobody tries any more."""
+
+    delivery: Delivery
+    tries: int
+    error: str
+    at_ms: int
+    """When it was tried last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sent:
+    """The channel has taken it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """There is nothing to be told."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """It was not taken."""
+
+    error: str
+    pause_s: float | None
+    """How long to wait before the next try; None: there shall be none."""
+
+
+Outcome = Sent | Dropped | Failed
+
+TRIES = 5
+FIRST_PAUSE_S = 2.0
+LONGEST_PAUSE_S = 900.0
+
+
+def pause_s(tries: int, asked_s: float | None) -> float | None:
+    """How long to wait after so many tries: ever longer, and as long as the channel asks for; None: no more tries."""
+    if tries >= TRIES:
+        return None
+    return max(min(FIRST_PAUSE_S * 4.0 ** (tries - 1), LONGEST_PAUSE_S), asked_s or 0.0)
+
+
+@dataclass(frozen=True, slots=True)
 class Mail:
     """One message to one address."""
 

@@ -15,6 +15,17 @@ from chalicelib.domain.selection import Selection
 DIRECTORY = 0
 """The server whose log lists the organizations."""
 
+
+def configuration_of(server: int) -> int:
+    """The log that keeps how an organization's observers are configured."""
+    return -2 * server
+
+
+def inbox_of(server: int) -> int:
+    """The log that keeps what an organization's users were told."""
+    return -2 * server - 1
+
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
 
 

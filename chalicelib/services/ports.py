@@ -5,6 +5,7 @@ from typing import Protocol
 
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
+from chalicelib.domain.deliveries import Delivery, Parked
 from chalicelib.domain.heads import Head
 from chalicelib.domain.records import Change, Record
 from chalicelib.domain.selection import Selection
@@ -59,6 +60,22 @@ class Views(Protocol):
 
     def drop(self, view: str) -> int:
         """Forget some records of a view; how many, 0 when none are left."""
+
+
+class Outbox(Protocol):
+    """Deliveries on their way. What is put is kept until it is delivered, dropped or parked."""
+
+    def put(self, deliveries: Sequence[Delivery]) -> None:
+        """Keep them durably, in this order; those that were put before are not put again."""
+
+    def parked(self, server: int, observer: str, after: str, most: int) -> list[Parked]:
+        """Those that nobody tries any more, after the one with the id `after`, in order of their ids."""
+
+    def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
+        """Try parked ones again, from the first of five tries; how many there were."""
+
+    def counts(self, server: int, observer: str) -> dict[str, int]:
+        """How many are waiting, parked and sent, as far as that is known."""
 
 
 class Wake(Protocol):

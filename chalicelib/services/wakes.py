@@ -95,6 +95,23 @@ class Bell:
                     waiter.known = recent[-1].head
             return waiter.known if self._open else None
 
+    def stir(self, head: Callable[[int], Head]) -> None:
+        """Another process may have written: wake those whose log ends elsewhere than is known here."""
+        with self._mutex:
+            waiting = list(self._groups)
+        for server in waiting:
+            end = head(server)
+            with self._mutex:
+                recent = self._recent.get(server)
+                groups = self._groups.get(server, {})
+                known = recent[-1].session if recent else None
+                seen = min((w.known.session for w in chain.from_iterable(groups.values())), default=end.session)
+                if (seen if known is None else known) >= end.session:
+                    continue
+                self._recent.pop(server, None)
+                for waiter in chain.from_iterable(self._groups.pop(server, {}).values()):
+                    waiter.tell()
+
     def close(self) -> None:
         """Send everybody who waits home."""
         with self._mutex:

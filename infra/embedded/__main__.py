@@ -6,16 +6,23 @@ import os
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from infra.embedded import tokens
+
+if TYPE_CHECKING:
+    from chalicelib.services.wakes import Bell
+    from chalicelib.wiring import Annals
 
 FIRST_ORGANIZATION = "local"
 ENDINGS = {signal.SIGTERM, signal.SIGINT}
 SWITCH_S = 0.0005
 """How long a thread may keep the others waiting for the interpreter."""
+WATCH_S = 0.1
+"""How often is looked for what companions have written."""
 GRACE_S = 10.0
 """How long requests under way may take to end."""
 
@@ -32,10 +39,12 @@ def main() -> None:
     signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
+    from chalicelib.domain.errors import BadInput  # noqa: PLC0415
     from chalicelib.services.wakes import Bell  # noqa: PLC0415
     from chalicelib.wiring import annals  # noqa: PLC0415
+    from infra.embedded.companions import Companion  # noqa: PLC0415
     from infra.embedded.gateway import Gateway  # noqa: PLC0415
-    from infra.embedded.pump import Pump  # noqa: PLC0415
+    from infra.embedded.observers_file import configure  # noqa: PLC0415
     from infra.embedded.server import Server  # noqa: PLC0415
 
     parts = annals()
@@ -45,20 +54,35 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(SWITCH_S)
     parts.organizations.create(FIRST_ORGANIZATION)
+    try:
+        configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
+    except BadInput as refusal:
+        sys.exit(f"the observers cannot be configured: {refusal}")
     server = Server(Gateway(app), bell, host, port)
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)
 
-    pump = Pump()
+    companions = [Companion("infra.embedded.pump"), Companion("infra.embedded.courier")]
+    threading.Thread(target=_watch, args=(parts, bell), daemon=True).start()
     signal.sigwait(ENDINGS)
     server.stop(release=parts.wake.close)
     serving.join(GRACE_S)
     finished = not serving.is_alive()
-    pump.stop()
+    for companion in companions:
+        companion.stop()
     parts.close()
     sys.stdout.flush()
     os._exit(0 if finished else 1)  # a client that does not read its answer must not keep us
+
+
+def _watch(parts: "Annals", bell: "Bell") -> None:
+    """Companions write too: those who wait here must hear of it."""
+    while True:
+        time.sleep(WATCH_S)
+        with suppress(Exception):
+            if parts.has_grown():
+                bell.stir(parts.log.head)
 
 
 def _greet(address: str, data_dir: Path, signing_key: str) -> None:

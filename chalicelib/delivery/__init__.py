@@ -1,0 +1,1 @@
+"""How observers are told: templates, and one module for each way out."""

@@ -1,0 +1,152 @@
+"""Routes of observers: configure, watch, retry, replay; and the inbox of users."""
+
+import secrets
+from typing import Any
+
+from chalice.app import Blueprint, Response
+
+from chalicelib.api import observer_parameters, parameters, problems, requests, responses
+from chalicelib.api.callers import Caller
+from chalicelib.domain.errors import BadInput, Forbidden, NotFound
+from chalicelib.domain.observers import Configuration, Observer, name_checked
+from chalicelib.domain.organizations import inbox_of
+from chalicelib.routes import access
+from chalicelib.routes.feeds import feed
+from chalicelib.services.inbox import message_text, of_user
+from chalicelib.wiring import annals
+
+routes = Blueprint(__name__)
+
+
+@routes.route("/observers", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def get_observers() -> Response:
+    """The observers that the caller may see: admins all, others their own."""
+    caller, server = _caller()
+    requests.query(parameters.NoParameters, access.request())
+    found = annals().observers.of(server).observers.values()
+    return responses.plain({"observers": [_shown(one, server) for one in found if _may_see(caller, one)]})
+
+
+@routes.route("/observers/{name}", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def get_observer(name: str) -> Response:
+    """One observer, with what becomes of its deliveries."""
+    _, server, observer = _observer(name)
+    return responses.plain(_shown(observer, server))
+
+
+@routes.route("/observers/{name}", methods=["PUT"], **access.MEMBERS)
+@problems.answered
+def put_observer(name: str) -> Response:
+    """Configure an observer."""
+    caller, server = _caller()
+    wanted = requests.body(Configuration, access.request())
+    existing = annals().observers.of(server).observers.get(name_checked(name))
+    if existing is not None and not _may_see(caller, existing):
+        raise Forbidden(f"the observer '{name}' belongs to somebody else")
+    from chalicelib.wiring.delivery import check_observer  # noqa: PLC0415  (templates take long to load)
+
+    configuration = _own(caller, wanted)
+    check_observer(configuration, annals().settings)
+    observer, is_new = annals().observers.put(server, name, configuration)
+    return responses.plain(_shown(observer, server), 201 if is_new else 200)
+
+
+@routes.route("/observers/{name}", methods=["DELETE"], **access.MEMBERS)
+@problems.answered
+def delete_observer(name: str) -> Response:
+    """End an observer."""
+    _, server, _ = _observer(name)
+    annals().observers.delete(server, name)
+    return responses.plain({"deleted": name})
+
+
+@routes.route("/observers/{name}/failures", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def get_failures(name: str) -> Response:
+    """Deliveries that nobody tries any more, and why."""
+    _, server, _ = _observer(name)
+    wanted = requests.query(observer_parameters.FailuresParameters, access.request())
+    return responses.failures(annals().outbox.parked(server, name, wanted.after, wanted.limit))
+
+
+@routes.route("/observers/{name}/retry", methods=["POST"], **access.MEMBERS)
+@problems.answered
+def post_retry(name: str) -> Response:
+    """Try failed deliveries again: those named, or all."""
+    _, server, _ = _observer(name)
+    wanted = requests.body_or_nothing(observer_parameters.RetryRequest, access.request())
+    outbox = annals().outbox
+    if wanted.ids is not None:
+        return responses.plain({"retried": outbox.retry(server, name, wanted.ids)})
+    retried, after = 0, ""
+    while some := [one.delivery.id for one in outbox.parked(server, name, after, 1_000)]:
+        retried, after = retried + outbox.retry(server, name, some), some[-1]
+    return responses.plain({"retried": retried})
+
+
+@routes.route("/observers/{name}/replay", methods=["POST"], **access.MEMBERS)
+@problems.answered
+def post_replay(name: str) -> Response:
+    """Tell an observer again what came after a position or a time; in parts, each says how far it came."""
+    _, server, observer = _observer(name)
+    wanted = requests.body(observer_parameters.ReplayRequest, access.request())
+    after = wanted.after if wanted.after is not None else max((wanted.since or 0) - 1, 0)
+    replay = wanted.replay or secrets.token_urlsafe(6)
+    done = annals().replaying.run(server, observer, after, wanted.until, replay)
+    return responses.replayed(done.replay, done.event_id, done.until, done.deliveries, done.is_done)
+
+
+@routes.route("/users/{user}/inbox", methods=["GET"], **access.MEMBERS)
+@problems.answered
+def get_inbox(user: str) -> Response:
+    """What a user was told in the app."""
+    request, parts = access.request(), annals()
+    caller = Caller.of(request)
+    organization = caller.organization()
+    if caller.user != user:
+        caller.admin(parts.settings.groups)
+    server = parts.organizations.server(organization)
+    wanted = requests.query(parameters.FollowParameters, request)
+    return feed(wanted, inbox_of(server), of_user(user), message_text)
+
+
+def _caller() -> tuple[Caller, int]:
+    """Whoever may read may have observers of their own."""
+    parts = annals()
+    caller = Caller.of(access.request())
+    caller.reader(parts.settings.groups)
+    return caller, parts.organizations.server(caller.organization())
+
+
+def _observer(name: str) -> tuple[Caller, int, Observer]:
+    """An observer that the caller may see and change."""
+    caller, server = _caller()
+    observer = annals().observers.one(server, name)
+    if not _may_see(caller, observer):
+        raise NotFound(f"there is no observer '{name[:100]}'")
+    return caller, server, observer
+
+
+def _may_see(caller: Caller, observer: Observer) -> bool:
+    is_own = observer.is_private and observer.configuration.user == caller.user
+    return is_own or caller.is_admin(annals().settings.groups)
+
+
+def _own(caller: Caller, wanted: Configuration) -> Configuration:
+    """The configuration with its user; what is for others is for admins to configure."""
+    groups = annals().settings.groups
+    if wanted.scope == "global":
+        caller.admin(groups)
+        return wanted
+    user = wanted.user or caller.user
+    if user != caller.user:
+        caller.admin(groups)
+    if wanted.channel == "app" and "to" in wanted.config:
+        raise BadInput("config.to: a private observer of the app tells its own user")
+    return wanted.model_copy(update={"user": user})
+
+
+def _shown(observer: Observer, server: int) -> dict[str, Any]:
+    return {**observer.json, "deliveries": annals().outbox.counts(server, observer.name)}

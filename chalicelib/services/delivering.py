@@ -1,0 +1,85 @@
+"""Delivering: one try to tell what a delivery has to tell."""
+
+import logging
+from typing import Protocol
+
+from chalicelib.domain.deliveries import AppMessage, Delivery, Dropped, Failed, Mail, Outcome, Sent, SlackPost, pause_s
+from chalicelib.domain.errors import AnnalsError, NotDelivered, Undeliverable
+from chalicelib.domain.events import Event
+from chalicelib.services.inbox import Inbox
+from chalicelib.services.messages import Messages
+from chalicelib.services.observers import Observers
+from chalicelib.services.ports import Log
+
+_log = logging.getLogger("annals")
+
+
+class Mailer(Protocol):
+    """Hands mail over."""
+
+    def send(self, mail: Mail) -> None:
+        """Once it returns, the mail is on its way; raises `NotDelivered`."""
+
+
+class Slack(Protocol):
+    """Posts to webhooks."""
+
+    def post(self, post: SlackPost) -> None:
+        """Once it returns, Slack has it; raises `NotDelivered`."""
+
+
+class Delivering:
+    """Renders and sends. Whatever goes wrong is an outcome: nothing a delivery does may stop the others."""
+
+    def __init__(
+        self, observers: Observers, log: Log, messages: Messages, mailer: Mailer, slack: Slack, inbox: Inbox
+    ) -> None:
+        self._observers = observers
+        self._log = log
+        self._messages = messages
+        self._mailer = mailer
+        self._slack = slack
+        self._inbox = inbox
+
+    def attempt(self, delivery: Delivery, tries: int) -> Outcome:
+        """What comes of the try; `tries` counts this one too."""
+        try:
+            return self._attempt(delivery)
+        except Undeliverable as failure:
+            return Failed(str(failure), None)
+        except NotDelivered as failure:
+            return Failed(str(failure), pause_s(tries, failure.retry_after_s))
+        except AnnalsError as failure:
+            return Failed(f"{type(failure).__name__}: {failure}", pause_s(tries, None))
+        except Exception as failure:
+            _log.exception("delivery %s failed unexpectedly", delivery.id)
+            return Failed(f"something went wrong here: {type(failure).__name__}", pause_s(tries, None))
+
+    def channel_of(self, server: int, name: str) -> str:
+        """The channel of an observer; none if it is gone."""
+        observer = self._observers.of(server).observers.get(name)
+        return observer.configuration.channel if observer else ""
+
+    def _attempt(self, delivery: Delivery) -> Outcome:
+        configured = self._observers.of(delivery.server)
+        observer = configured.observers.get(delivery.observer)
+        if observer is None:
+            return Dropped("the observer is gone")
+        event = self._event(delivery)
+        if event is None:
+            return Dropped("the event is no longer kept")
+        match self._messages.message(delivery, event, observer, configured):
+            case Dropped() as dropped:
+                return dropped
+            case Mail() as mail:
+                self._mailer.send(mail)
+            case SlackPost() as post:
+                self._slack.post(post)
+            case AppMessage() as message:
+                self._inbox.put(message)
+        return Sent()
+
+    def _event(self, delivery: Delivery) -> Event | None:
+        server, session, instance = delivery.event
+        commit = self._log.commit(server, session)
+        return None if commit is None else commit.events[instance - 1]

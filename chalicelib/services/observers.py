@@ -1,0 +1,70 @@
+"""Observers: configured, listed, and how far that is known."""
+
+import secrets
+from typing import Any
+
+from chalicelib.domain.appends import Append, AppendCondition, encoded
+from chalicelib.domain.commits import chained
+from chalicelib.domain.errors import NotFound
+from chalicelib.domain.events import NewEvent
+from chalicelib.domain.heads import Head
+from chalicelib.domain.observers import Configuration, Configured, Observer, deleted, jobs_configured, put
+from chalicelib.domain.organizations import configuration_of
+from chalicelib.domain.selection import Selection
+from chalicelib.services.append import Appender
+from chalicelib.services.ports import Log
+
+
+class Observers:
+    """The observers of all organizations, read from their logs; what was read is remembered."""
+
+    def __init__(self, log: Log, appender: Appender) -> None:
+        self._log = log
+        self._appender = appender
+        self._configured: dict[int, Configured] = {}
+        self._read_to: dict[int, Head] = {}
+
+    def of(self, server: int) -> Configured:
+        """All that is configured for the log of `server`, as it is now."""
+        log = configuration_of(server)
+        read_to = self._read_to.get(log, Head(log))
+        configured = self._configured.setdefault(log, Configured({}, {}))
+        for commit in chained(read_to, self._log.read(log, read_to.session)):
+            for event in commit.events:
+                configured = configured.folded(event)
+            self._configured[log], self._read_to[log] = configured, commit.head
+        return configured
+
+    def one(self, server: int, name: str) -> Observer:
+        """The observer called `name`."""
+        found = self.of(server).observers.get(name)
+        if found is None:
+            raise NotFound(f"there is no observer '{name[:100]}'")
+        return found
+
+    def put(self, server: int, name: str, configuration: Configuration) -> tuple[Observer, bool]:
+        """Configure an observer; whether it is new. A new one is told about what comes from now on."""
+        before = self.of(server).observers.get(name)
+        since = self._log.head(server).last if before is None else before.since
+        if before is None or before.configuration != configuration:
+            self._write(server, put(name, configuration, since))
+        return self.one(server, name), before is None
+
+    def delete(self, server: int, name: str) -> None:
+        """End an observer."""
+        self.one(server, name)
+        self._write(server, deleted(name))
+
+    def configure_jobs(self, server: int, jobs: dict[str, dict[str, Any]]) -> None:
+        """Say how jobs are configured, by their type."""
+        if self.of(server).jobs != jobs:
+            self._write(server, jobs_configured(jobs))
+
+    def _write(self, server: int, event: NewEvent) -> None:
+        log = configuration_of(server)
+        condition = None
+        if event.key is not None:
+            # Nobody overwrites what they have not seen.
+            last = self._read_to.get(log, Head(log)).last
+            condition = AppendCondition(fail_if_events_match=Selection(keys=(event.key,)), after=last)
+        self._appender.append(Append(log, encoded([event]), secrets.token_urlsafe(9), condition))

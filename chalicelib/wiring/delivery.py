@@ -1,0 +1,55 @@
+"""What tells people: loaded only by those who deliver, or check what shall be delivered."""
+
+from functools import cache
+from pathlib import Path
+
+from chalicelib.delivery.mail import NO_ADDRESS, address, addresses
+from chalicelib.delivery.rendering import Templates
+from chalicelib.delivery.slack import SlackPoster, check_url
+from chalicelib.domain.errors import BadInput
+from chalicelib.domain.observers import Configuration
+from chalicelib.services.delivering import Delivering
+from chalicelib.services.messages import Defaults, Messages
+from chalicelib.settings import Settings
+from chalicelib.wiring.parts import Annals
+
+
+def delivering(parts: Annals) -> Delivering:
+    """What makes messages and sends them."""
+    slack = SlackPoster(parts.settings.slack_hosts)
+    return Delivering(parts.observers, parts.log, messages(parts), parts.mailer(), slack, parts.inbox)
+
+
+def messages(parts: Annals) -> Messages:
+    """What makes messages."""
+    settings = parts.settings
+    defaults = Defaults(
+        settings.mail_from, settings.mail_title, settings.time_format, settings.time_zone, settings.public_url
+    )
+    return Messages(_templates(settings.templates_path), parts.present, defaults)
+
+
+def check_observer(configuration: Configuration, settings: Settings) -> None:
+    """Refuse a configuration that could never tell anything."""
+    config = configuration.config
+    try:
+        if configuration.filter is not None:
+            _templates(settings.templates_path).check_expression(configuration.filter)
+        match configuration.channel:
+            case "mail":
+                sender = str(config.get("from") or settings.mail_from)
+                if not sender or not addresses(str(config.get("to") or "")):
+                    raise ValueError(NO_ADDRESS)
+                address(sender)
+            case "slack":
+                check_url(str(config.get("url") or ""), settings.slack_hosts)
+            case _:
+                if configuration.scope == "global" and not config.get("to"):
+                    raise ValueError("config.to: name the users who are to be told")
+    except ValueError as refusal:
+        raise BadInput(str(refusal)) from refusal
+
+
+@cache
+def _templates(override: Path | None) -> Templates:
+    return Templates(override)

@@ -1,0 +1,63 @@
+"""One process, and its companions, with all they keep in SQLite files."""
+
+import secrets
+from collections.abc import Callable
+from itertools import count
+
+from chalicelib.services.append import Appender
+from chalicelib.services.delivering import Mailer
+from chalicelib.services.group_commit import GroupCommit
+from chalicelib.services.ports import Clock
+from chalicelib.services.present import Present
+from chalicelib.services.wakes import Bell
+from chalicelib.settings import Settings
+from chalicelib.store.sqlite import outbox as sqlite_outbox
+from chalicelib.store.sqlite import views as sqlite_views
+from chalicelib.store.sqlite.database import Database
+from chalicelib.store.sqlite.log import SqliteLog
+from chalicelib.wiring.parts import Means
+
+
+def means(settings: Settings, clock: Clock) -> Means:
+    """Group commit, and readers told at once."""
+    folder = settings.data_dir
+    database = Database(folder / "annals.sqlite")
+    views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
+    # Views may be thrown away, and how far observers were told may not, so that is kept with the outbox.
+    outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema)
+    log, views, bell = SqliteLog(database), sqlite_views.SqliteViews(views_database), Bell()
+    present = Present(log, views)
+    appender = Appender(log, clock, present=present)
+
+    def mailer() -> Mailer:
+        from chalicelib.delivery.maildir import MaildirMailer  # noqa: PLC0415  (only who delivers needs them)
+        from chalicelib.delivery.smtp import SmtpMailer  # noqa: PLC0415
+
+        return SmtpMailer(settings.smtp_url) if settings.smtp_url else MaildirMailer(folder / "maildir")
+
+    def close() -> None:
+        for each in (database, views_database, outbox_database):
+            each.close()
+
+    return Means(
+        log=log,
+        views=views,
+        present=present,
+        wake=bell,
+        appender=appender,
+        submit=GroupCommit(appender, written=bell.ring).submit,
+        request_id=request_ids(),
+        outbox=sqlite_outbox.SqliteOutbox(outbox_database),
+        progress=sqlite_views.SqliteViews(outbox_database),
+        mailer=mailer,
+        forget=log.forget,
+        has_grown=database.has_changed,
+        close=close,
+    )
+
+
+def request_ids() -> Callable[[], str]:
+    """New ids for one process: random once, then counted, for randomness takes a system call."""
+    process, numbers = secrets.token_urlsafe(6), count()
+    return lambda: f"{process}{next(numbers):x}"

@@ -1,0 +1,64 @@
+"""Companions: processes beside the server that do what takes time from nobody. They are kept alive, and end with it."""
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+from chalicelib.domain.errors import AnnalsError
+
+POLITE = 10
+"""Their priority is lower than the server's: under load they lag, and requests do not."""
+AGAIN_S = 1.0
+"""How long after its end one is started again."""
+
+_log = logging.getLogger("annals")
+
+
+class Companion:
+    """A process, kept alive: if it ends by itself, another takes its place."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._stopped = threading.Event()
+        self._process = self._start()
+        threading.Thread(target=self._keep, daemon=True).start()
+
+    def stop(self) -> None:
+        """End it, and let it finish what it is writing."""
+        self._stopped.set()
+        self._process.terminate()
+        self._process.wait()
+
+    def _keep(self) -> None:
+        while not self._stopped.is_set():
+            status = self._process.wait()
+            if not self._stopped.wait(AGAIN_S):
+                _log.warning("%s ended with status %s; another is started", self._module, status)
+                self._process = self._start()
+
+    def _start(self) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", self._module, str(os.getpid())]
+        return subprocess.Popen(command, cwd=Path(__file__).parents[2])  # noqa: S603  (it is ourselves)
+
+
+def serve_until_told(name: str, pause_s: float, turn: Callable[[], None]) -> None:
+    """In the process itself: do a turn again and again until SIGTERM, or until the server is gone."""
+    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s {name}: %(message)s")
+    os.nice(POLITE)
+    stopped = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # The server blocks its signals, and what it starts inherits that.
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    # Told, not asked for: whoever asks late is told of another parent, if the server was killed meanwhile.
+    server = int(sys.argv[1])
+    while not stopped.wait(pause_s) and os.getppid() == server:
+        try:
+            turn()
+        except AnnalsError as failure:
+            _log.warning("%s: %s", type(failure).__name__, failure)

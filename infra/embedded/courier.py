@@ -1,0 +1,121 @@
+"""The courier: a process beside the server that delivers what the outbox holds.
+
+Each observer is a lane of its own, worked on by one thread at a time; each channel has threads of its own. So who
+hangs or fails holds up nobody else. Within a lane what has the same key is told in order: while one is to be tried
+again, those behind it wait.
+"""
+
+import logging
+import os
+import resource
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import cast
+
+from chalicelib.domain.deliveries import TRIES, Dropped, Failed
+from chalicelib.domain.errors import AnnalsError
+from chalicelib.services.delivering import Delivering
+from chalicelib.store.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, Waiting
+from chalicelib.wiring import annals
+from chalicelib.wiring.delivery import delivering
+from infra.embedded.companions import serve_until_told
+
+LOOK_S = 0.1
+BATCH = 200
+THREADS = {"mail": 16, "slack": 16, "app": 4, "": 1}
+MOST_BYTES = 2 * 1024**3
+"""Of memory: a template that asks for more fails."""
+
+_log = logging.getLogger("annals")
+
+
+class Courier:
+    """Works on the lanes."""
+
+    def __init__(self, outbox: SqliteOutbox, delivering: Delivering) -> None:
+        self._outbox = outbox
+        self._delivering = delivering
+        self._pools = {channel: ThreadPoolExecutor(n, f"courier-{channel}") for channel, n in THREADS.items()}
+        self._busy: set[tuple[int, str]] = set()
+        self._mutex = threading.Lock()
+        self._stopped = False
+
+    def look(self) -> None:
+        """Set to work on every lane where something waits and nobody works yet."""
+        for lane in self._outbox.lanes():
+            with self._mutex:
+                if lane in self._busy:
+                    continue
+                self._busy.add(lane)
+            self._pools[self._delivering.channel_of(*lane)].submit(self._work, *lane)
+
+    def stop(self) -> None:
+        """Begin nothing any more, and let what is under way end."""
+        self._stopped = True
+        for pool in self._pools.values():
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _work(self, server: int, observer: str) -> None:
+        try:
+            held: set[str] = set()
+            after = 0
+            while not self._stopped and (batch := self._outbox.waiting(server, observer, after, BATCH)):
+                for waiting in batch:
+                    after = waiting.n
+                    if not self._stopped and waiting.delivery.key not in held and not self._told(waiting):
+                        held.add(waiting.delivery.key)
+        except AnnalsError as failure:
+            _log.warning("%s: %s", type(failure).__name__, failure)
+        finally:
+            with self._mutex:
+                self._busy.discard((server, observer))
+
+    def _told(self, waiting: Waiting) -> bool:
+        """Try it, if it is due; whether those behind it may go on."""
+        now_ms = time.time_ns() // 1_000_000
+        if waiting.due_ms > now_ms:
+            return False
+        tries = waiting.tries + 1
+        if tries > TRIES:
+            self._outbox.settle(waiting.n, PARKED, now_ms, "the process ended at each of its tries")
+            return True
+        self._outbox.try_now(waiting.n)
+        outcome = self._delivering.attempt(waiting.delivery, tries)
+        now_ms = time.time_ns() // 1_000_000
+        match outcome:
+            case Failed(error, None):
+                _log.warning("delivery %s is parked after %d tries: %s", waiting.delivery.id, tries, error)
+                self._outbox.settle(waiting.n, PARKED, now_ms, error)
+            case Failed(error, pause_s) if pause_s is not None:
+                self._outbox.settle(waiting.n, WAITING, now_ms + int(pause_s * 1000), error)
+                return False
+            case Dropped(reason):
+                self._outbox.settle(waiting.n, DROPPED, now_ms, reason)
+            case _:
+                self._outbox.settle(waiting.n, SENT, now_ms)
+        return True
+
+
+def main() -> None:
+    """Deliver until SIGTERM, or until the server is gone."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
+    parts = annals()
+    outbox = cast(SqliteOutbox, parts.outbox)
+    courier = Courier(outbox, delivering(parts))
+    forgotten = time.monotonic()
+
+    def turn() -> None:
+        nonlocal forgotten
+        courier.look()
+        if time.monotonic() - forgotten > 60:
+            forgotten = time.monotonic()
+            outbox.forget(parts.clock())
+
+    serve_until_told("courier", LOOK_S, turn)
+    courier.stop()
+    os._exit(0)  # a channel that hangs must not keep us; its delivery is tried again
+
+
+if __name__ == "__main__":
+    main()
