@@ -78,8 +78,7 @@ class WaitingRoom:
                     self._guarded(key.data, partial(self._stirred, key.data, events))
             while self._arrivals:
                 guest, wait = self._arrivals.popleft()
-                self._watch(guest, selectors.EVENT_READ)
-                self._guarded(guest, partial(self._park, guest, wait))
+                self._guarded(guest, partial(self._admit, guest, wait))
             for _ in range(len(self._called)):
                 guest, turn = self._called.popleft()
                 if guest.turn == turn and guest.is_here:
@@ -115,9 +114,14 @@ class WaitingRoom:
                 self._send(guest, guest.steps.send(None))
         if guest.rest and events & selectors.EVENT_WRITE:
             guest.rest = guest.connection.send_now(guest.rest)
+            self._remind(guest, IDLE_S)
             if not guest.rest:
                 self._watch(guest, guest.events & ~selectors.EVENT_WRITE)
                 self._send(guest, next(guest.steps))
+
+    def _admit(self, guest: _Guest, wait: Wait) -> None:
+        self._watch(guest, selectors.EVENT_READ)
+        self._park(guest, wait)
 
     def _park(self, guest: _Guest, wait: Wait) -> None:
         guest.turn += 1
@@ -154,6 +158,7 @@ class WaitingRoom:
         else:
             guest.rest = step
             self._watch(guest, guest.events | selectors.EVENT_WRITE)
+            self._remind(guest, IDLE_S)
 
     def _expire(self, now: float) -> None:
         while self._deadlines and self._deadlines[0][0] <= now:
