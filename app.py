@@ -1,13 +1,21 @@
 """Annals as a Chalice app: its routes, and the functions that Lambda runs. No logic."""
 
+from functools import cache
 from typing import Any
 
 from chalice.app import Chalice
 
-from chalicelib.api import parameters, requests, responses, sqs
+from chalicelib.api import parameters, requests, responses, sqs, streams
+from chalicelib.domain.heads import Head
+from chalicelib.domain.organizations import DIRECTORY
 from chalicelib.routes import access, events, jobscheduler, objects, observers, organizations, pushy
+from chalicelib.services.consumers import catch_up
+from chalicelib.services.delivering import Delivering
+from chalicelib.services.delivery_batches import deliver_batch, queue_of
 from chalicelib.services.ingest import ingest as ingest_messages
-from chalicelib.wiring import annals
+from chalicelib.services.project import projector
+from chalicelib.services.rounds import all_of, each
+from chalicelib.wiring import Annals, annals
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
@@ -34,3 +42,64 @@ def ingest(event: dict[str, Any], context: object) -> dict[str, Any]:
     parts = annals()
     failures = ingest_messages(sqs.messages(event), parts.organizations, parts.appender, parts.log)
     return sqs.partial_failures(failures)
+
+
+@app.lambda_function(name="project")
+def project(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Bring the views of those logs up to date that the stream says have grown."""
+    del context
+    parts = annals()
+    consumer = projector(parts.views)
+    failed = each(
+        streams.projected(event),
+        lambda server: catch_up(consumer, server, parts.log, parts.views, _kept(parts, server)),
+    )
+    return streams.partial_failures(event, failed)
+
+
+@app.lambda_function(name="observe")
+def observe(event: dict[str, Any], context: object) -> dict[str, Any]:
+    """Put in the outbox what observers are to be told about those logs that the stream says have grown."""
+    del context
+    parts = annals()
+    consumer = parts.observing.consumer
+    failed = each(
+        streams.observed(event),
+        lambda server: catch_up(consumer, server, parts.log, parts.progress, _kept(parts, server)),
+    )
+    return streams.partial_failures(event, failed)
+
+
+@app.lambda_function(name="deliver")
+def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Deliver what the outbox's queue brings; what fails is brought again."""
+    parts = annals()
+    failed = deliver_batch(
+        sqs.received(event),
+        _delivering(),
+        queue_of(parts.outbox),
+        parts.clock,
+        context.get_remaining_time_in_millis,
+    )
+    return sqs.brought_again(failed)
+
+
+@app.lambda_function(name="clean")
+def clean(event: dict[str, Any], context: object) -> None:
+    """Clean what has been silent for too long, in the logs of all organizations."""
+    del event, context
+    parts = annals()
+    servers = [organization.server for organization in parts.organizations.all()]
+    all_of(servers, lambda server: parts.cleaning.run(server, _kept(parts, server)))
+
+
+@cache
+def _delivering() -> Delivering:
+    from chalicelib.wiring.delivery import delivering  # noqa: PLC0415  (only who delivers waits for templates to load)
+
+    return delivering(annals())
+
+
+def _kept(parts: Annals, server: int) -> Head | None:
+    """Before what is kept of a log; the directory is kept whole."""
+    return None if server == DIRECTORY else parts.retention.forgotten(server).before

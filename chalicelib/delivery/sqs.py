@@ -1,36 +1,143 @@
 """The port `Outbox` on SQS: a FIFO queue for what waits, records for what is parked and what was delivered."""
 
-from collections.abc import Sequence
+import hashlib
+import logging
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from chalicelib.domain.deliveries import Delivery, Parked
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.delivery.delivery_records import DeliveryRecords, Records
+from chalicelib.delivery.lines import said
+from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.queued import Queued
+
+BATCH = 10
+"""SQS takes so many messages at once."""
+ATTEMPTS = 4
+FIRST_PAUSE_S = 0.1
+LONGEST_PAUSE_S = 11 * 3600
+"""SQS hides a message for twelve hours at most, counted from when it brought it."""
+
+CONNECT_TIMEOUT_S = 1
+READ_TIMEOUT_S = 5
+CONNECTIONS = 50
+
+_log = logging.getLogger("annals")
 
 
-def sqs_client() -> Any:
-    """A client."""
-    raise NotImplementedError
+def sqs_client(endpoint_url: str | None = None, region: str | None = None) -> Any:
+    """A client for the whole process; threads may share it."""
+    # boto3 takes a third of a second to import: only who talks to SQS pays that.
+    import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
+    from botocore.config import Config  # noqa: PLC0415
+
+    return boto3.client(
+        "sqs",
+        endpoint_url=endpoint_url,
+        region_name=region,
+        config=Config(
+            tcp_keepalive=True,
+            connect_timeout=CONNECT_TIMEOUT_S,
+            read_timeout=READ_TIMEOUT_S,
+            retries={"mode": "standard", "total_max_attempts": 3},
+            max_pool_connections=CONNECTIONS,
+        ),
+    )
 
 
-class SqsOutbox:
-    """The outbox of all servers in one queue."""
+class SqsOutbox(DeliveryRecords):
+    """The outbox of all servers in one queue; what has the same observer and key is one group there."""
 
-    def __init__(self, client: Any, queue_url: str, views: Any) -> None:
+    def __init__(
+        self, client: Any, queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
+    ) -> None:
+        super().__init__(views)
         self._client = client
         self._queue_url = queue_url
-        self._views = views
+        self._pause = pause
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep them durably, in this order; those that were put before are not put again."""
-        raise NotImplementedError
+        """Keep them durably, in this order; those that were put before are not put again.
 
-    def parked(self, server: int, observer: str, after: str, most: int) -> list[Parked]:
-        """Those that nobody tries any more, after the one with the id `after`, in order of their ids."""
-        raise NotImplementedError
+        The queue itself drops repeats for five minutes, whoever delivers drops later ones. After `Unavailable` some
+        are in the queue; to put all of them again is right.
+        """
+        self._send(map(Queued, deliveries))
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
         """Try parked ones again, from the first of five tries; how many there were."""
-        raise NotImplementedError
+        again = self.to_retry(server, observer, ids).values()
+        self._send(again)
+        return sum(map(self.retried, again))
 
-    def counts(self, server: int, observer: str) -> dict[str, int]:
-        """How many are waiting, parked and sent, as far as that is known."""
-        raise NotImplementedError
+    def postpone(self, receipts: Sequence[str], pause_s: float) -> None:
+        """Have the queue bring messages that it brought once more, after a pause; all of one group, in order."""
+        timeout_s = math.ceil(min(pause_s, LONGEST_PAUSE_S))
+        for start in range(0, len(receipts), BATCH):
+            entries = [
+                {"Id": str(n), "ReceiptHandle": receipt, "VisibilityTimeout": timeout_s}
+                for n, receipt in enumerate(receipts[start : start + BATCH])
+            ]
+            self._called(self._client.change_message_visibility_batch, entries)
+
+    def _send(self, some: Iterable[Queued]) -> None:
+        """Send all of them, but of each group only one at once: of a batch any one may fail, and none may overtake."""
+        waiting: dict[str, deque[Queued]] = {}
+        for one in some:
+            waiting.setdefault(_group(one.delivery), deque()).append(one)
+        groups, attempts = deque(waiting), 0
+        while groups:
+            batch = [groups.popleft() for _ in range(min(BATCH, len(groups)))]
+            reasons = self._send_batch({group: waiting[group][0] for group in batch})
+            for group in batch:
+                if group not in reasons:
+                    waiting[group].popleft()
+            groups.extend(group for group in batch if group not in reasons and waiting[group])
+            groups.extendleft(reversed(reasons))
+            attempts = attempts + 1 if reasons else 0
+            if reasons:
+                self._wait(attempts, next(iter(reasons.values())))
+
+    def _send_batch(self, by_group: Mapping[str, Queued]) -> dict[str, str]:
+        """Send one message of each group; which groups failed, and why."""
+        entries = [
+            {
+                "Id": str(n),
+                "MessageBody": queued.text,
+                "MessageGroupId": group,
+                "MessageDeduplicationId": _hash(f"{queued.delivery.id}#{queued.retry}"),
+            }
+            for n, (group, queued) in enumerate(by_group.items())
+        ]
+        answer = self._called(self._client.send_message_batch, entries)
+        sent = {entry["Id"] for entry in answer.get("Successful", ())}
+        codes = {entry["Id"]: entry["Code"] for entry in answer.get("Failed", ())}
+        return {group: codes.get(str(n), "no answer") for n, group in enumerate(by_group) if str(n) not in sent}
+
+    def _wait(self, attempts: int, reason: str) -> None:
+        if attempts >= ATTEMPTS:
+            raise Unavailable(f"SQS does not take deliveries: {said(reason)}")
+        _log.warning("SQS did not take all of a batch: %s", said(reason))
+        self._pause(FIRST_PAUSE_S * 2.0 ** (attempts - 1))
+
+    def _called(self, call: Callable[..., Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = call(QueueUrl=self._queue_url, Entries=entries)
+        except ClientError as failure:
+            raise Unavailable(f"SQS refuses: {said(failure.response['Error']['Code'])}") from failure
+        except BotoCoreError as failure:
+            raise Unavailable(f"SQS cannot be reached: {said(str(failure))}") from failure
+        return answer
+
+
+def _group(delivery: Delivery) -> str:
+    return _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}")[:32]
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -4,7 +4,6 @@ The organizations themselves are events in the log of server 0: session n of tha
 conditional write that numbers commits numbers organizations too.
 """
 
-import re
 from dataclasses import dataclass
 
 from chalicelib.domain.appends import AppendCondition
@@ -21,12 +20,14 @@ def configuration_of(server: int) -> int:
     return -2 * server
 
 
+def is_configuration(server: int) -> bool:
+    """Tell whether the log says how things are configured, the organizations themselves included: it is kept for ever."""
+    return server <= DIRECTORY and server % 2 == 0
+
+
 def inbox_of(server: int) -> int:
     """The log that keeps what an organization's users were told."""
     return -2 * server - 1
-
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

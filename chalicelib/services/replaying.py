@@ -15,7 +15,7 @@ from chalicelib.services.present import Present
 from chalicelib.services.retention import Retention
 
 PART_S = 5.0
-PART_DELIVERIES = 10_000
+PART_DELIVERIES = 2_000
 
 
 @dataclass(frozen=True, slots=True)

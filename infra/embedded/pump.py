@@ -46,8 +46,11 @@ class Pump:
             kept = parts.retention.forgotten(server).before
             catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
             catch_up(project, server, parts.log, parts.views, kept)
-            catch_up(project, inbox_of(server), parts.log, parts.views)
             parts.forget(server, kept.session)
+            inbox = inbox_of(server)
+            kept = parts.retention.forgotten(inbox).before
+            catch_up(project, inbox, parts.log, parts.views, kept)
+            parts.forget(inbox, kept.session)
 
     def _clean(self) -> None:
         for organization in self.parts.organizations.all():

@@ -8,7 +8,7 @@ import pytest
 
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import SessionTaken
-from chalicelib.domain.organizations import DIRECTORY
+from chalicelib.domain.organizations import DIRECTORY, configuration_of, inbox_of
 from chalicelib.services.consumers import catch_up
 from chalicelib.services.project import projector
 from chalicelib.store.dynamodb.items import commit_key
@@ -141,14 +141,20 @@ def append(log: DynamoLog, *commits: Commit) -> None:
     log.append(commits, [], NOW_S)
 
 
-def test_commits_expire_with_retention_but_the_directory_and_the_numbers_stay(moto_tables: "DynamoDBClient") -> None:
+def test_commits_expire_with_retention_but_configurations_and_the_numbers_stay(moto_tables: "DynamoDBClient") -> None:
     log = DynamoLog(moto_tables, "log", "views", retention_s=60.0)
     views = DynamoViews(moto_tables, "views", threads=1)
     commit = a_commit(session=1, at=5_000_000)
     log.append([commit], [], 0)
-    log.append([a_commit(session=1, server=DIRECTORY, at=5_000_000)], [], 0)
+    for server in (DIRECTORY, configuration_of(1), inbox_of(1)):
+        log.append([a_commit(session=1, server=server, at=5_000_000)], [], 0)
     items = moto_tables.scan(TableName="log")["Items"]
-    assert {item["server"]["N"]: item.get("ttl") for item in items} == {"1": {"N": "66"}, "0": None}
+    assert {int(item["server"]["N"]): item.get("ttl") for item in items} == {
+        1: {"N": "66"},
+        inbox_of(1): {"N": "66"},
+        DIRECTORY: None,
+        configuration_of(1): None,
+    }
     catch_up(projector(views), 1, log, views)
     moto_tables.delete_item(TableName="log", Key=commit_key(1, 1))
     assert log.head(1) == commit.head

@@ -11,7 +11,7 @@ from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailable
 from chalicelib.domain.heads import Head
-from chalicelib.domain.organizations import DIRECTORY
+from chalicelib.domain.organizations import is_configuration
 from chalicelib.domain.records import PROJECT, Checkpoint, checkpoints
 from chalicelib.store.dynamodb.batches import MOST_KEYS, Pause, get_all
 from chalicelib.store.dynamodb.failures import answered
@@ -152,8 +152,8 @@ class DynamoLog:
         return Checkpoint.of(server, record_from_item(found["Item"]) if "Item" in found else None).head
 
     def _expires_s(self, commit: Commit) -> int | None:
-        """When DynamoDB may forget the commit; the directory of organizations stays."""
-        if self._retention_s is None or commit.server == DIRECTORY:
+        """When DynamoDB may forget the commit; what says how things are configured stays."""
+        if self._retention_s is None or is_configuration(commit.server):
             return None
         return commit.at // 1_000_000 + int(self._retention_s) + 1
 
