@@ -4,6 +4,7 @@ The organizations themselves are events in the log of server 0: session n of tha
 conditional write that numbers commits numbers organizations too.
 """
 
+import re
 from dataclasses import dataclass
 
 from chalicelib.domain.appends import AppendCondition
@@ -14,6 +15,8 @@ from chalicelib.domain.selection import Selection
 DIRECTORY = 0
 """The server whose log lists the organizations."""
 
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
+
 
 def configuration_of(server: int) -> int:
     """The log that keeps how an organization's observers are configured."""
@@ -21,7 +24,7 @@ def configuration_of(server: int) -> int:
 
 
 def is_configuration(server: int) -> bool:
-    """Tell whether the log says how things are configured, the organizations themselves included: it is kept for ever."""
+    """Tell whether the log says how things are configured, organizations included: it is kept for ever."""
     return server <= DIRECTORY and server % 2 == 0
 
 
