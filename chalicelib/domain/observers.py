@@ -79,7 +79,7 @@ class Observer:
     def addresses(self) -> tuple[str, ...]:
         """To whom it tells; a user's own observer tells that user."""
         own = self.configuration
-        listed = _listed(str(own.config.get("to") or ""))
+        listed = tuple(dict.fromkeys(_listed(str(own.config.get("to") or ""))))
         return listed or ((own.user,) if own.user is not None and own.channel == "app" else ("",))
 
     def is_about(self, event_type: EventType) -> bool:
@@ -88,8 +88,9 @@ class Observer:
 
     def is_meant(self, props: dict[str, Any]) -> bool:
         """Tell whether an event with these properties is dedicated to it, or needs not to be."""
-        own = self.configuration
-        return not self.is_private or props.get("observer") == self.name or props.get("author") == own.user
+        user = self.configuration.user
+        is_theirs = user is not None and props.get("author") == user
+        return not self.is_private or props.get("observer") == self.name or is_theirs
 
     @property
     def json(self) -> dict[str, Any]:

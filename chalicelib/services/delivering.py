@@ -68,6 +68,8 @@ class Delivering:
         event = self._event(delivery)
         if event is None:
             return Dropped("the event is no longer kept")
+        if event.event_id <= observer.since and not delivery.replay:
+            return Dropped("the observer of that time is gone")
         match self._messages.message(delivery, event, observer, configured):
             case Dropped() as dropped:
                 return dropped

@@ -2,11 +2,13 @@
 
 import hashlib
 import secrets
+from contextlib import suppress
 
 from pydantic_core import to_json
 
 from chalicelib.domain.appends import LONGEST_IDEMPOTENCY_KEY, Append, encoded
 from chalicelib.domain.deliveries import AppMessage
+from chalicelib.domain.errors import KeyReused
 from chalicelib.domain.events import Event, JsonPayload, NewEvent
 from chalicelib.domain.organizations import inbox_of
 from chalicelib.domain.selection import Selection
@@ -34,7 +36,9 @@ class Inbox:
         if len(key) > LONGEST_IDEMPOTENCY_KEY or not key.isascii():
             key = hashlib.sha256(key.encode()).hexdigest()
         append = Append(inbox_of(message.server), encoded([event]), secrets.token_urlsafe(9), idempotency_key=key)
-        self._appender.append(append)
+        # It may have been told in other words: the template was edited between two tries.
+        with suppress(KeyReused):
+            self._appender.append(append)
 
 
 def of_user(user: str) -> Selection:

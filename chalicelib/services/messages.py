@@ -56,13 +56,22 @@ class Messages:
         self, delivery: Delivery, event: Event, observer: Observer, configured: Configured
     ) -> Message | Dropped:
         """What is to be told, unless the event or the observer says that it is not."""
-        own = own_fields(event)
+        own = self._completed(event, own_fields(event))
         job = _job_configuration(own, configured)
         dropped = self._dropped(own, observer, job)
         if dropped is not None:
             return Dropped(dropped)
         scope = self._scope(event, own, observer, job)
         return self._made(delivery, observer, _name(event, own), scope)
+
+    def _completed(self, event: Event, own: Scope) -> Scope:
+        """The event's own fields; what a redirect leaves out, its job says."""
+        if own.get("event") != "redirect" or ("type" in own and "props" in own):
+            return own
+        ref = ObjectRef(JOB, f"/{own['id']}")
+        state = state_at(self._present, event.id.server, ref, event.event_id) or {}
+        said = {name: state[name] for name in ("type", "params", "props") if state.get(name) is not None}
+        return {**said, **own}
 
     def _dropped(self, own: Scope, observer: Observer, job: Scope) -> str | None:
         """Why nobody is to be told; in this order, for an expression may fail where it needs not be asked."""
@@ -106,11 +115,14 @@ class Messages:
     def _with_times(self, scope: Scope, observer: Observer) -> Scope:
         """The scope with its times as people read them."""
         config = observer.configuration.config
-        zone = _zone(str(config.get("time_zone") or self._defaults.time_zone))
+        zone = time_zone(str(config.get("time_zone") or self._defaults.time_zone))
         form = str(config.get("time_format") or self._defaults.time_format)
 
         def read(time: Any) -> Any:
-            return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(form) if isinstance(time, int) else time
+            try:
+                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(form)
+            except (TypeError, ValueError, OverflowError, OSError):
+                return time  # no time, or one that no calendar knows
 
         formatted = dict(scope)
         if "time" in scope:
@@ -174,8 +186,9 @@ def _is_set(name: str, own: Scope, job: Scope) -> bool:
     return found not in _FALSE
 
 
-def _zone(name: str) -> ZoneInfo:
+def time_zone(name: str) -> ZoneInfo:
+    """The time zone called `name`; raises `Undeliverable` if there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as failure:
-        raise Undeliverable(f"there is no time zone '{name[:80]}'") from failure
+        raise Undeliverable(f"time_zone: there is no time zone '{name[:80]}'") from failure

@@ -21,18 +21,17 @@ class Observers:
     def __init__(self, log: Log, appender: Appender) -> None:
         self._log = log
         self._appender = appender
-        self._configured: dict[int, Configured] = {}
-        self._read_to: dict[int, Head] = {}
+        # One value, for threads share it: what was read, and how far, must not come apart.
+        self._known: dict[int, tuple[Head, Configured]] = {}
 
     def of(self, server: int) -> Configured:
         """All that is configured for the log of `server`, as it is now."""
         log = configuration_of(server)
-        read_to = self._read_to.get(log, Head(log))
-        configured = self._configured.setdefault(log, Configured({}, {}))
+        read_to, configured = self._known.get(log, (Head(log), Configured({}, {})))
         for commit in chained(read_to, self._log.read(log, read_to.session)):
             for event in commit.events:
                 configured = configured.folded(event)
-            self._configured[log], self._read_to[log] = configured, commit.head
+            self._known[log] = commit.head, configured
         return configured
 
     def one(self, server: int, name: str) -> Observer:
@@ -65,6 +64,6 @@ class Observers:
         condition = None
         if event.key is not None:
             # Nobody overwrites what they have not seen.
-            last = self._read_to.get(log, Head(log)).last
+            last = self._known[log][0].last if log in self._known else 0
             condition = AppendCondition(fail_if_events_match=Selection(keys=(event.key,)), after=last)
         self._appender.append(Append(log, encoded([event]), secrets.token_urlsafe(9), condition))

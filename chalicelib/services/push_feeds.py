@@ -65,6 +65,8 @@ class PushFeeds:
         query = FeedQuery(server, feeds.of_job(job), form=feeds.job_frame)
         place = feeds.place("job", last_id)
         if place is not None and self._is_known(query, place):
+            if ended_us is not None and place.event_id >= ended_us:
+                return _just("")  # whatever came after the end is for nobody
             query = replace(query, after=place.event_id)
         # A job that is over has nothing to wait for.
         return self._of_job(query, 0.0 if ended_us is not None else self._manner.longest_s)

@@ -49,7 +49,7 @@ class Replaying:
         """One part: what comes after `after`, up to `until` or the end of the log as it is now."""
         deadline = self.monotonic() + PART_S
         forgotten = self.retention.forgotten(server)
-        end = min(until or 2**53, self.present.log.head(server).last)
+        end = min(2**53 if until is None else until, self.present.log.head(server).last)
         after = max(after, forgotten.last)
         seen = self.present.at(server, after)
         event_id, waiting = after, list[Delivery]()

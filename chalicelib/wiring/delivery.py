@@ -6,10 +6,10 @@ from pathlib import Path
 from chalicelib.delivery.mail import NO_ADDRESS, address, addresses
 from chalicelib.delivery.rendering import Templates
 from chalicelib.delivery.slack import SlackPoster, check_url
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, Undeliverable
 from chalicelib.domain.observers import Configuration
 from chalicelib.services.delivering import Delivering
-from chalicelib.services.messages import Defaults, Messages
+from chalicelib.services.messages import Defaults, Messages, time_zone
 from chalicelib.settings import Settings
 from chalicelib.wiring.parts import Annals
 
@@ -41,13 +41,22 @@ def check_observer(configuration: Configuration, settings: Settings) -> None:
                 if not sender or not addresses(str(config.get("to") or "")):
                     raise ValueError(NO_ADDRESS)
                 address(sender)
+                time_zone(str(config.get("time_zone") or settings.time_zone))
             case "slack":
                 check_url(str(config.get("url") or ""), settings.slack_hosts)
             case _:
-                if configuration.scope == "global" and not config.get("to"):
-                    raise ValueError("config.to: name the users who are to be told")
-    except ValueError as refusal:
+                _check_users(configuration)
+    except (ValueError, Undeliverable) as refusal:
         raise BadInput(str(refusal)) from refusal
+
+
+def _check_users(configuration: Configuration) -> None:
+    """Refuse a configuration for the app that names nobody."""
+    if configuration.scope == "private" and configuration.user is None:
+        raise ValueError("user: name the user whose observer this is")
+    users = configuration.config.get("to")
+    if configuration.scope == "global" and not (isinstance(users, str) and users.strip(", \t")):
+        raise ValueError("config.to: name the users who are to be told, as in 'anna, ben'")
 
 
 @cache

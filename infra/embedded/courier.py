@@ -44,11 +44,13 @@ class Courier:
     def look(self) -> None:
         """Set to work on every lane where something waits and nobody works yet."""
         for lane in self._outbox.lanes():
+            # Asked before the lane counts as busy: if the store gives no answer, somebody has to look again.
+            channel = self._delivering.channel_of(*lane)
             with self._mutex:
                 if lane in self._busy:
                     continue
                 self._busy.add(lane)
-            self._pools[self._delivering.channel_of(*lane)].submit(self._work, *lane)
+            self._pools[channel].submit(self._work, *lane)
 
     def stop(self) -> None:
         """Begin nothing any more, and let what is under way end."""

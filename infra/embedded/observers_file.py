@@ -43,7 +43,7 @@ def configure(path: Path, server: int, parts: Annals) -> int:
         said = _FILE.validate_python(yaml.safe_load(path.read_text()) or {})
     except ValidationError as failure:
         raise BadInput(f"{path}: {explained(failure)}") from failure
-    except yaml.YAMLError as failure:
+    except (yaml.YAMLError, UnicodeDecodeError) as failure:
         raise BadInput(f"{path}: {failure}") from failure
     for name, configuration in said.observers.items():
         try:
