@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from benchmarks import reading, servers, table
+from benchmarks import observers, reading, servers, streams, table
 from benchmarks.rows import Effort, Run
 
 HEADING = ("", "Annals", "UmaDB", "ratio", "of rounds", "goal", "")
@@ -37,6 +37,8 @@ def main() -> None:
         print(table.printed(HEADING, rows))
         print(f"\nVerified, every event: {run.verify()}.\n")
         print(reading.measured(directory / "history", 100_000 if args.quick else 1_000_000), "\n", flush=True)
+        print(streams.measured(directory / "streams", 40 if args.quick else streams.EVENTS), "\n", flush=True)
+        print(observers.measured(directory / "observers"), "\n", flush=True)
     cost = [sys.executable, "-m", "benchmarks.dynamodb_cost"]
     subprocess.run([*cost, "--quick"] if args.quick else cost, cwd=servers.ROOT, check=True)
     print(flush=True)

@@ -2,7 +2,6 @@
 
 import http.client
 import json
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +9,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from benchmarks import history, servers, table
+from benchmarks import history, processes, servers, table
 from benchmarks.servers import Peer
 from benchmarks.table import Goal
 
@@ -18,7 +17,6 @@ ROUNDS = 200
 WAITERS = 100
 IDLE_POLLS = 500
 IDLE_S = 5.0
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def measured(directory: Path, events: int) -> str:
@@ -34,7 +32,7 @@ class _Readings:
         self._host, _, port = peer.address.partition(":")
         self._port = int(port)
         self._headers = {"Authorization": f"Bearer {peer.token}", "Content-Type": "application/json"}
-        self._processes = _processes(directory)
+        self._processes = processes.of(directory)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
         """One row after the other."""
@@ -132,30 +130,10 @@ class _Readings:
         return value
 
     def _cpu_s(self) -> float:
-        return sum(_stat(process)[0] for process in self._processes)
+        return sum(map(processes.cpu_s, self._processes))
 
     def _memory_mb(self) -> float:
-        return sum(_stat(process)[1] for process in self._processes)
-
-
-def _processes(directory: Path) -> list[int]:
-    """The server and its pump: whoever has this data directory in its environment."""
-    found = []
-    for entry in Path("/proc").iterdir():
-        try:
-            environment = (entry / "environ").read_bytes()
-        except OSError:
-            continue
-        if f"DATA_DIR={directory}".encode() in environment.split(b"\0"):
-            found.append(int(entry.name))
-    return found
-
-
-def _stat(process: int) -> tuple[float, float]:
-    """CPU seconds and resident MB."""
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
-    return (int(fields[11]) + int(fields[12])) / TICKS, pages * os.sysconf("SC_PAGE_SIZE") / 1e6
+        return sum(map(processes.memory_mb, self._processes))
 
 
 def _told(name: str, times: list[float], goal: Goal | None) -> tuple[str, ...]:
