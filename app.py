@@ -5,7 +5,7 @@ from typing import Any
 
 from chalice.app import Chalice
 
-from chalicelib.api import parameters, requests, responses, sqs, streams
+from chalicelib.api import exports, parameters, requests, responses, sqs, streams
 from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import DIRECTORY
 from chalicelib.routes import access, events, jobscheduler, objects, observers, organizations, pushy
@@ -16,6 +16,7 @@ from chalicelib.services.ingest import ingest as ingest_messages
 from chalicelib.services.project import projector
 from chalicelib.services.rounds import all_of, each
 from chalicelib.wiring import Annals, annals
+from chalicelib.wiring.exports import reporting, table_exporting
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
@@ -91,6 +92,29 @@ def clean(event: dict[str, Any], context: object) -> None:
     parts = annals()
     servers = [organization.server for organization in parts.organizations.all()]
     all_of(servers, lambda server: parts.cleaning.run(server, _kept(parts, server)))
+
+
+@app.lambda_function(name="export")
+def export(event: dict[str, Any], context: object) -> None:
+    """Start the export of what is new in the log's table, and bring on those that were started."""
+    del event, context
+    table_exporting(annals()).run()
+
+
+@app.lambda_function(name="exported")
+def exported(event: dict[str, Any], context: object) -> None:
+    """Load into the history what S3 says has arrived."""
+    del context
+    table_exporting(annals()).arrived(exports.arrived(event))
+
+
+@app.lambda_function(name="reported")
+def reported(event: dict[str, Any], context: object) -> None:
+    """Tell every organization that its report is ready."""
+    del context
+    parts, run = annals(), exports.succeeded(event)
+    if run is not None and run.job == parts.settings.exports.reports_job:
+        reporting(parts).ready("report", {"link": parts.settings.exports.report_url}, run.run)
 
 
 @cache

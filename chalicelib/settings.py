@@ -11,6 +11,39 @@ from chalicelib.domain.access import Groups
 
 
 @dataclass(frozen=True, slots=True)
+class ExportSettings:
+    """Where the log is exported to, and what becomes of it there."""
+
+    directory: Path
+    """On this machine."""
+    table_arn: str
+    """On AWS: the log's table, and where in S3 its exports go."""
+    bucket: str
+    prefix: str
+    lake_url: str
+    """Where the history is."""
+    history_job: str
+    reports_job: str
+    report_url: str
+    """Where people find the report's page."""
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        """What the environment says."""
+        get = environment.get
+        return cls(
+            directory=Path(get("EXPORT_DIR") or Path(get("DATA_DIR") or "data") / "exports"),
+            table_arn=get("LOG_TABLE_ARN") or "",
+            bucket=get("EXPORT_BUCKET") or "",
+            prefix=(get("EXPORT_PREFIX") or "").strip("/"),
+            lake_url=get("LAKE_URL") or "",
+            history_job=get("HISTORY_JOB") or "annals-history",
+            reports_job=get("REPORTS_JOB") or "annals-reports",
+            report_url=get("REPORT_URL") or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """How this process is to run."""
 
@@ -50,6 +83,7 @@ class Settings:
     """Events older than this are forgotten; None: never."""
     retention_events: int | None
     """All but so many of the latest are forgotten; None: none."""
+    exports: ExportSettings
     jwt_key: str
     """The HS256 key of local tokens; empty if an issuer signs them."""
     oidc_issuer: str
@@ -89,6 +123,7 @@ class Settings:
             observers_file=Path(get("OBSERVERS_FILE") or "observers.yaml"),
             retention_s=durations.parse(get("RETENTION")) if get("RETENTION") else None,
             retention_events=int(get("RETENTION_EVENTS") or 0) or None,
+            exports=ExportSettings.from_environment(environment),
             jwt_key=get("JWT_KEY") or "",
             oidc_issuer=get("OIDC_ISSUER") or "",
             oidc_audience=get("OIDC_AUDIENCE") or "",
