@@ -70,10 +70,10 @@ class Receipt:
     expires_s: int
 
 
-def encoded(events: Sequence[NewEvent]) -> tuple[str, ...]:
+def encoded(events: Sequence[NewEvent], most: int = MOST_EVENTS) -> tuple[str, ...]:
     """The JSON of each event, within the limits of one commit."""
-    if len(events) > MOST_EVENTS:
-        raise TooLarge(f"{len(events)} events in one request; at most {MOST_EVENTS} are allowed")
+    if len(events) > most:
+        raise TooLarge(f"{len(events)} events in one request; at most {most} are allowed")
     try:
         texts = encode_all(events)
     except ValueError as failure:

@@ -7,12 +7,14 @@ is then a matter of a few records, however many jobs there have been.
 import zlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from pydantic_core import from_json, to_json
 
+from chalicelib.domain import timestamps
 from chalicelib.domain.appends import AppendCondition
 from chalicelib.domain.commits import Commit
-from chalicelib.domain.errors import ConditionFailed
+from chalicelib.domain.errors import ConditionFailed, NotFound, TooLarge
 from chalicelib.domain.events import Event
 from chalicelib.domain.heads import Head
 from chalicelib.domain.objects import ObjectRef, State
@@ -29,7 +31,8 @@ from chalicelib.services.publish import Publish
 from chalicelib.services.snapshot import one
 
 RECORDS = 64
-MOST_AT_ONCE = 1_000
+MOST_AT_ONCE = 100
+"""Each is read exactly, so the more are cleaned before the views follow, the longer each takes."""
 _OPENS = ("create", "createJobSet")
 _ENDS = ("finish", "clean", "finishJobSet", "cleanJobSet")
 
@@ -51,7 +54,8 @@ class Cleaning:
         """Clean what is due now; how many that were."""
         consumer = Consumer(f"clean-{FORMAT}", self._handle)
         catch_up(consumer, server, self.present.log, self.views, kept)
-        return sum(self._clean(server, ref) for ref in self._due(server))
+        cleaned = (1 for ref, last_us in self._due(server) if self._clean(server, ref, last_us))
+        return sum(islice(cleaned, MOST_AT_ONCE))
 
     def _handle(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
         server = checkpoint.head.server
@@ -62,32 +66,42 @@ class Cleaning:
             refused = self.views.put([change for change in changes if change is not None])
             waiting = {change.record.item: waiting[change.record.item] for change in refused}
 
-    def _due(self, server: int) -> list[ObjectRef]:
+    def _due(self, server: int) -> list[tuple[ObjectRef, float]]:
+        """What is due, with the time of its last event."""
         now_us = self.clock() * 1000
-        found: list[tuple[float, ObjectRef]] = []
+        found: list[tuple[float, ObjectRef, float]] = []
         for record in self.views.get(_view(server), [f"{n:02d}" for n in range(RECORDS)]).values():
             for name, (last_us, timeout_s) in from_json(record.data).items():
                 due_us = last_us + (self.timeout_s if timeout_s is None else timeout_s) * 1_000_000
                 if due_us < now_us:
                     collection, _, path = name.partition(":")
-                    found.append((due_us, ObjectRef(collection, path)))
-        return [ref for _, ref in sorted(found)[:MOST_AT_ONCE]]
+                    found.append((due_us, ObjectRef(collection, path), last_us))
+        return [(ref, last_us) for _, ref, last_us in sorted(found)]
 
-    def _clean(self, server: int, ref: ObjectRef) -> bool:
-        """Say that it was silent for too long, unless it speaks up meanwhile."""
-        found = one(self.present, server, ref)
+    def _clean(self, server: int, ref: ObjectRef, last_us: float) -> bool:
+        """Say that it was silent for too long, unless it has spoken up meanwhile, or is forgotten."""
+        try:
+            found = one(self.present, server, ref)
+        except NotFound:
+            return False
         state = found.one(ref.path)
-        if "finishedAt" in state:
+        if "finishedAt" in state or timestamps.parse(state["updatedAt"]) > last_us:
             return False
         query = PathQuery((PathPattern(ref.path),))
         selection = ObjectSelection(collection=ref.collection, query=query)
         condition = AppendCondition(fail_if_events_match=selection, after=found.event_id)
         own = _clean_job(state) if ref.collection == JOB else clean_of(state)
         try:
-            self.publish(server, [job.new_event(own)], condition).result()
+            self._say(server, own, condition)
         except ConditionFailed:
             return False
         return True
+
+    def _say(self, server: int, own: State, condition: AppendCondition) -> None:
+        try:
+            self.publish(server, [job.new_event(own)], condition).result()
+        except TooLarge:  # only the jobs of a set can be so many
+            self.publish(server, [job.new_event({**own, "jobs": []})], condition).result()
 
 
 def _clean_job(state: State) -> State:
@@ -100,8 +114,9 @@ def _by_record(commits: Iterable[Commit]) -> dict[str, list[tuple[str, Event, St
     found: dict[str, list[tuple[str, Event, State]]] = {}
     for commit in commits:
         for event in commit.events:
-            own = job.own_json(event) if event.stored.type[0] in job.COLLECTIONS else None
-            for ref in job.objects_of(event.stored) if own is not None else ():
+            refs = job.objects_of(event.stored)
+            own = job.own_json(event) if refs else None
+            for ref in refs if own is not None else ():
                 name = f"{ref.collection}:{ref.path}"
                 item = f"{zlib.crc32(name.encode()) % RECORDS:02d}"
                 found.setdefault(item, []).append((name, event, own or {}))

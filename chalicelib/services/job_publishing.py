@@ -4,14 +4,17 @@ What a job reports that nobody created is ignored, and said to be. The finish th
 set's own finish with it, in the same commit; a publisher that sends it too does not double it.
 """
 
-from collections.abc import Sequence
+import threading
+from collections import deque
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 
-from chalicelib.domain.appends import Append, AppendCondition, encoded
+from chalicelib.domain.appends import MOST_BYTES, MOST_EVENTS, Append, AppendCondition, encoded
 from chalicelib.domain.commits import Appended
-from chalicelib.domain.errors import ConditionFailed
+from chalicelib.domain.errors import BadInput, Busy, ConditionFailed
 from chalicelib.domain.event_seq import NonEmpty
-from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.events import Event, JsonPayload, NewEvent, encode_all
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import Id
 from chalicelib.domain.objects import ObjectRef, State
@@ -31,7 +34,12 @@ from chalicelib.services.waiting import at_once
 CREATED = ((JOB, "create", "*"),)
 MOST_KNOWN = 100_000
 """So many jobs that exist are remembered."""
-TRIES = 8
+TRIES = 64
+"""So often a request looks again because another process spoke of the same set."""
+TURNS = 64
+
+FINISHES = ((JOB, "finish", "*"), (JOBSET, "*"))
+"""What may change whether a set is complete or over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +67,7 @@ class JobPublishing:
         self._retention = retention
         self._clock = clock
         self._known: set[tuple[int, str]] = set()
+        self._turns = tuple(threading.Lock() for _ in range(TURNS))
 
     def __call__(
         self,
@@ -67,37 +76,68 @@ class JobPublishing:
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
     ) -> Published:
-        """Write the events, in one commit, with what follows from them."""
+        """Write the events, in one commit, with what follows from them; a repeat is told what the first was told."""
         asked = Append(server, encoded(events), "", condition).digest
+        with ExitStack() as turns:
+            # Of one process one at a time, for all but one would have to look again.
+            for turn in sorted({hash((server, number)) % TURNS for number in _sets_that_may_finish(events)}):
+                turns.enter_context(self._turns[turn])
+            return self._published(server, events, condition, idempotency_key, asked)
+
+    def _published(
+        self,
+        server: int,
+        events: Sequence[NewEvent],
+        condition: AppendCondition | None,
+        idempotency_key: str | None,
+        asked: str,
+    ) -> Published:
         for tries in range(1, TRIES + 1):
-            plan = self._plan(server, events)
+            plan = self._plan(server, events, condition)
+            if not plan.events and self._was_answered(server, idempotency_key):
+                plan = _Plan(events, (), None)
             try:
-                outcome = self._publish(
-                    server, plan.events, _both(condition, plan.condition), idempotency_key, digest=asked
-                ).result()
-            except ConditionFailed:
-                if plan.condition is None or tries == TRIES:
+                both, most = _both(condition, plan.condition), max(len(plan.events), MOST_EVENTS)
+                outcome = self._publish(server, plan.events, both, idempotency_key, asked, most).result()
+            except ConditionFailed as failure:
+                if plan.condition is None or self._breaks(server, condition, failure.event_id):
                     raise
+                if tries == TRIES:
+                    raise Busy("too many publishers speak of the same set of jobs; nothing was written") from failure
                 continue  # something came about the sets meanwhile: look again
             self._remember(server, events)
+            if isinstance(outcome, Appended) and outcome.replayed:
+                return Published(outcome, _left_out(events, outcome))
             return Published(outcome, plan.ignored)
         raise AssertionError("the last try returns or raises")
 
-    def _plan(self, server: int, events: Sequence[NewEvent]) -> "_Plan":
+    def _breaks(self, server: int, condition: AppendCondition | None, event_id: int) -> bool:
+        """Whether it is the publisher's own condition that the event breaks."""
+        before = self._present.at(server, event_id - 1)
+        events = [event for commit in self._present.after(before, 1) for event in commit.events]
+        found = (event for event in events if event.event_id == event_id)
+        return condition is not None and condition.first_match(found) is not None
+
+    def _was_answered(self, server: int, idempotency_key: str | None) -> bool:
+        if idempotency_key is None:
+            return False
+        return self._present.log.receipt(server, idempotency_key, self._clock() // 1000) is not None
+
+    def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> "_Plan":
         known = self._known_jobs(server, events)
-        kept: list[NewEvent] = []
+        kept: dict[int, NewEvent] = {}
         ignored: list[Ignored] = []
         for place, event in enumerate(events):
             if event.type[:2] in ((JOB, "progress"), (JOB, "finish")) and event.key not in known:
-                ignored.append(Ignored(place, f"there is no job {str(event.key).rpartition('/')[2]}"))
+                ignored.append(_ignored(place, event))
                 continue
             if event.type[:2] == (JOB, "create"):
                 known.add(event.key)
-            kept.append(event)
-        numbers = _sets_that_may_finish(kept)
+            kept[place] = event
+        numbers = _sets_that_may_finish(kept.values())
         if not numbers:
-            return _Plan(kept, tuple(ignored), None)
-        return self._with_sets(server, kept, ignored, numbers)
+            return _Plan([*kept.values()], tuple(ignored), None)
+        return self._with_sets(server, kept, ignored, numbers, condition)
 
     def _known_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
         """The keys of the jobs that exist already."""
@@ -119,35 +159,36 @@ class JobPublishing:
         return found
 
     def _with_sets(
-        self, server: int, events: list[NewEvent], ignored: list[Ignored], numbers: Sequence[int]
+        self,
+        server: int,
+        kept: dict[int, NewEvent],
+        ignored: list[Ignored],
+        numbers: Sequence[int],
+        asked: AppendCondition | None,
     ) -> "_Plan":
         query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
         found = snapshot(self._present, server, JOBSET, query)
-        condition = AppendCondition(
-            fail_if_events_match=ObjectSelection(collection=JOBSET, query=query), after=found.event_id
-        )
-        kept, finishes = list(events), []
+        if asked is not None and asked.after > found.event_id:
+            raise BadInput(f"after={asked.after} lies in the future: the last event is {found.event_id}")
+        selection = ObjectSelection(types=FINISHES, collection=JOBSET, query=query)
+        condition = AppendCondition(fail_if_events_match=selection, after=found.event_id)
+        finishes: list[NewEvent] = []
         for number in numbers:
             state = found.states.get(f"/{number}")
-            own = [event for event in kept if event.key == f"/{JOBSET}/{number}" and event.type[1] == "finishJobSet"]
-            if state is not None and is_over(state):
-                for event in own:
-                    ignored.append(Ignored(events.index(event), f"set {number} is over"))
-                    kept.remove(event)
-            elif own:
-                for event in own[1:]:
-                    ignored.append(Ignored(events.index(event), f"set {number} is finished by another event"))
-                    kept.remove(event)
-            else:
-                finishes += self._finish(server, ObjectRef(JOBSET, f"/{number}"), state, found.event_id, kept)
-        return _Plan([*kept, *finishes], tuple(ignored), condition)
+            own = [place for place, event in kept.items() if _is_finish_of(event, number)]
+            surplus = own if state is not None and is_over(state) else own[1:]
+            ignored += [_ignored(place, kept.pop(place)) for place in surplus]
+            if not own:
+                events = [*kept.values(), *finishes]
+                finishes += self._finish(server, ObjectRef(JOBSET, f"/{number}"), state, found.event_id, events)
+        return _Plan([*kept.values(), *finishes], tuple(sorted(ignored, key=lambda one: one.place)), condition)
 
     def _finish(
         self, server: int, ref: ObjectRef, state: State | None, event_id: int, events: Sequence[NewEvent]
     ) -> list[NewEvent]:
         """The set's finish, if these events complete it."""
         now_us = self._clock() * 1000
-        texts = encoded(events)
+        texts = encoded(events, len(events))
         coming = [Event(Id(server, 1, place), now_us, now_us, text) for place, text in enumerate(texts, start=1)]
         own = [event for event in coming if ref in job.objects_of(event.stored)]
         for event in own:
@@ -157,7 +198,7 @@ class JobPublishing:
         before = [*events_of(self._present, server, ref, event_id), *own]
         with_own = ((event, job.own_json(event)) for event in before)
         whole = job.whole(JOBSET, ((event, fields) for event, fields in with_own if fields is not None))
-        return [] if whole is None else [job.new_event(finish_of(whole))]
+        return [] if whole is None else [_fitting(texts, finish_of(whole))]
 
     def _remember(self, server: int, events: Sequence[NewEvent]) -> None:
         if len(self._known) > MOST_KNOWN:
@@ -174,7 +215,35 @@ class _Plan:
     condition: AppendCondition | None
 
 
-def _sets_that_may_finish(events: Sequence[NewEvent]) -> list[int]:
+def _ignored(place: int, event: NewEvent) -> Ignored:
+    number = str(event.key).rpartition("/")[2]
+    return Ignored(place, f"there is no job {number}" if event.type[0] == JOB else f"set {number} is over")
+
+
+def _left_out(events: Sequence[NewEvent], outcome: Appended) -> tuple[Ignored, ...]:
+    """What of the request is not in its commit."""
+    written = deque(event.text for event in outcome.commit.events)
+    ignored = []
+    for place, (event, text) in enumerate(zip(events, encoded(events), strict=True)):
+        if written and written[0] == text:
+            written.popleft()
+        else:
+            ignored.append(_ignored(place, event))
+    return tuple(ignored)
+
+
+def _is_finish_of(event: NewEvent, number: int) -> bool:
+    return event.key == f"/{JOBSET}/{number}" and event.type[1] == "finishJobSet"
+
+
+def _fitting(texts: Sequence[str], finish: State) -> NewEvent:
+    """The set's finish; without its jobs where they are too large to be written together with `texts`."""
+    event = job.new_event(finish)
+    size = sum(len(text) + 2 for text in (*map(str.encode, texts), *encode_all([event])))
+    return event if size <= MOST_BYTES else job.new_event({**finish, "jobs": []})
+
+
+def _sets_that_may_finish(events: Iterable[NewEvent]) -> list[int]:
     found: set[int] = set()
     for event in events:
         fields = event.payload.data if isinstance(event.payload, JsonPayload) else {}
@@ -203,4 +272,5 @@ def _after(query: FeedQuery, after: int | None) -> FeedQuery:
 
 
 def _key(event: Event) -> str:
-    return event.stored.key or ""
+    """The key of a job; none of what only looks like one."""
+    return "" if job.own_json(event) is None else event.stored.key or ""

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.appends import Append, AppendCondition, encoded
+from chalicelib.domain.appends import MOST_EVENTS, Append, AppendCondition, encoded
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.pending import Pending, Settled
 from chalicelib.services.ports import Log
@@ -24,9 +24,10 @@ class Publish:
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
         digest: str = "",
+        most: int = MOST_EVENTS,
     ) -> Pending:
         """The append under way; if there are no events nothing is written, and the log's head is the outcome."""
         if not events:
             return Settled(self.log.head(server))
-        append = Append(server, encoded(events), self.request_id(), condition, idempotency_key, asked=digest)
+        append = Append(server, encoded(events, most), self.request_id(), condition, idempotency_key, asked=digest)
         return self.submit(append)

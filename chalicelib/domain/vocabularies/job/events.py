@@ -202,12 +202,15 @@ def own_json(event: Event) -> dict[str, Any] | None:
     fields = None if stored.payload is None else stored.payload["data"]
     if named is None or not isinstance(fields, dict) or not named.keys().isdisjoint(fields):
         return None
-    if not _follows({**named, **fields}):
+    parsed = _parsed({**named, **fields})
+    if parsed is None:
         return None
-    own = {"event": named.pop("event"), "time": event.at // 1_000_000, **named, **fields}
+    # As it was parsed: whoever wrote a core event by hand may have left out what is optional, or written null.
+    own = parsed.model_dump(mode="json", exclude={"event", "time"}, exclude_none=True)
+    time_s = event.at // 1_000_000
     if "log" in own:
-        own["log"] = {"time": own["time"], **own["log"]}
-    return {"eventId": event.event_id, **own}
+        own["log"] = {"time": time_s, **own["log"]}
+    return {"eventId": event.event_id, "event": parsed.event, "time": time_s, **own}
 
 
 def number_of(root: str, key: str | None) -> int | None:
@@ -231,12 +234,11 @@ def _named(event_type: EventType, key: str | None) -> dict[str, Any] | None:
     return None if number is None else {**named, "id": number}
 
 
-def _follows(own: dict[str, Any]) -> bool:
+def _parsed(own: dict[str, Any]) -> JobEvent | None:
     try:
-        _any_event().validate_python(own, by_alias=True, by_name=False)
+        return _any_event().validate_python(own, by_alias=True, by_name=False)
     except ValidationError:
-        return False
-    return True
+        return None
 
 
 @cache

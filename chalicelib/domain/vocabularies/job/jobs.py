@@ -5,9 +5,6 @@ from typing import Any
 
 from chalicelib.domain import timestamps
 
-MOST_LOGS = 1_000
-"""Of a job that logged more, only the latest are shown."""
-
 Fields = Mapping[str, Any]
 _Job = dict[str, Any]
 
@@ -59,7 +56,6 @@ def _log(job: _Job, own: Fields) -> None:
     if job["logs"] is not None:
         data = {"data": own["data"]} if "data" in own else {}
         job["logs"].append({**own["log"], **data})
-        del job["logs"][:-MOST_LOGS]
 
 
 def _end(job: _Job, at_us: int) -> Fields:

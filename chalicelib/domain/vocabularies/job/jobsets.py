@@ -22,17 +22,18 @@ def folded_jobset(jobset: _Set | None, at_us: int, own: Fields) -> _Set:
     jobset["updatedAt"] = at
     match name:
         case "createJobSet":
-            places = [{**planned, "state": "planned"} for planned in own["jobs"]]
-            early, jobset["jobs"] = jobset["jobs"], places
-            jobset |= {"node": own["node"], "props": own["props"], "total": len(places)}
-            for job in early or ():
-                _take_place(jobset["jobs"], job)
+            jobset |= {"node": own["node"], "props": own["props"], "total": len(own["jobs"])}
+            if jobset["jobs"] is not None:  # else those that came early are not known here, and must be counted
+                early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in own["jobs"]]
+                for job in early:
+                    _take_place(jobset["jobs"], job)
         case "progressJobSet":
             jobset |= {field: own[field] for field in ("state", "progress", "data") if field in own}
         case "finishJobSet" | "cleanJobSet":
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
-            jobset["jobs"] = [dict(job) for job in own["jobs"]]
-            jobset.pop("ended", None)
+            if own["jobs"]:  # none are listed where all of them are too large for one event
+                jobset["jobs"] = [dict(job) for job in own["jobs"]]
+                jobset.pop("ended", None)
         case _:
             _fold_job(jobset, own)
     if jobset["jobs"] is not None:
@@ -42,7 +43,7 @@ def folded_jobset(jobset: _Set | None, at_us: int, own: Fields) -> _Set:
 
 def ended_of(jobset: Fields) -> list[int]:
     """Which of its jobs have finished."""
-    return [job["id"] for job in jobset["jobs"] if "success" in job]
+    return [job["id"] for job in jobset["jobs"] if "success" in job and "id" in job]
 
 
 def is_over(jobset: Fields) -> bool:
@@ -56,21 +57,25 @@ def is_complete(jobset: Fields) -> bool:
 
 
 def finish_of(jobset: Fields) -> dict[str, Any]:
-    """The event that says so; `jobset` is whole."""
+    """The event that says so, with the jobs that have finished; `jobset` is whole."""
+    return _end_of(jobset, "finishJobSet", [job for job in jobset["jobs"] if "success" in job])
+
+
+def clean_of(jobset: Fields) -> dict[str, Any]:
+    """The event that says that the set was silent for too long; `jobset` is whole."""
+    return _end_of(jobset, "cleanJobSet", jobset["jobs"])
+
+
+def _end_of(jobset: Fields, event: str, listed: Iterable[Fields]) -> dict[str, Any]:
     fields = ("node", "id", "type", "params", "props", "state", "progress", "success", "message")
-    jobs = [{field: job[field] for field in fields if field in job} for job in jobset["jobs"]]
+    jobs = [{field: job[field] for field in fields if field in job} for job in listed]
     return {
-        "event": "finishJobSet",
+        "event": event,
         "node": jobset["node"],
         "id": jobset["id"],
         "props": jobset["props"],
         "jobs": jobs,
     }
-
-
-def clean_of(jobset: Fields) -> dict[str, Any]:
-    """The event that says that the set was silent for too long; `jobset` is whole."""
-    return {**finish_of(jobset), "event": "cleanJobSet"}
 
 
 def _fold_job(jobset: _Set, own: Fields) -> None:
@@ -83,6 +88,8 @@ def _fold_job(jobset: _Set, own: Fields) -> None:
         return
     job = next((job for job in jobs if job.get("id") == own["id"]), None)
     if job is None:
+        if "type" not in own:
+            return  # a redirect of a job that nobody has created
         job = _take_place(jobs, {field: own[field] for field in ("node", "type", "params", "props") if field in own})
         job |= {"id": own["id"], "state": "created"}
     match own["event"]:

@@ -142,7 +142,9 @@ def own_json(event: Event) -> dict[str, Any] | None:
     own = {"event": stored.type[1], "job": path[1:]}
     if not own.keys().isdisjoint(fields) or not _follows({**own, **fields}):
         return None
-    return {"eventId": event.event_id, **own, **fields}
+    # Whoever wrote a core event by hand may have written null for what is optional.
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"eventId": event.event_id, **own, **given}
 
 
 def key_of(job: str) -> str:
