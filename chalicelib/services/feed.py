@@ -12,7 +12,7 @@ from chalicelib.domain.selection import Selection
 from chalicelib.services.ports import Wake
 from chalicelib.services.present import Present
 from chalicelib.services.read import PAGE_BYTES, Form, Frame, Wanted, collected, collected_back, commits_for
-from chalicelib.services.retention import Retention
+from chalicelib.services.retention import Forgotten, Retention
 from chalicelib.services.waiting import Reading, Stream, Wait, waited
 
 PIECE_BYTES = 256 * 1024
@@ -64,7 +64,7 @@ def following(
 
     An answer always says how far it looked, so that whoever asks again after that misses nothing.
     """
-    seq, _ = yield from _following(query, present, retention, monotonic)
+    seq, _ = yield from _following(query, query.after, query.timeout_s, present, retention, monotonic)
     return seq
 
 
@@ -82,24 +82,25 @@ def stream(
     """
     deadline = monotonic() + query.timeout_s
     query = replace(query, most_bytes=query.most_bytes if once else PIECE_BYTES)
-    page: Page | None = None
+    after, page = query.after, None
     while True:
         now = monotonic()
         remaining_s = max(deadline - now, 0.0)
         patience_s = remaining_s if heartbeat_s is None else min(remaining_s, heartbeat_s)
-        seq, page = yield from _following(replace(query, timeout_s=patience_s), present, retention, monotonic, page)
+        seq, page = yield from _following(query, after, patience_s, present, retention, monotonic, page)
         match seq:
             case NonEmpty(event_id, wires):
-                left = None if query.limit is None else query.limit - len(wires)
-                query = replace(query, after=event_id, limit=left)
+                after = event_id
+                if query.limit is not None:
+                    query = replace(query, limit=query.limit - len(wires))
                 yield seq
-                if once or (left is not None and left <= 0):
+                if once or (query.limit is not None and query.limit <= 0):
                     return
             case Torn():
                 yield seq
                 return
             case Empty(last_event_id):
-                query = replace(query, after=last_event_id)
+                after = last_event_id
                 if remaining_s <= patience_s or monotonic() < now + patience_s:
                     yield seq  # the time is up, or the process ends
                     return
@@ -108,31 +109,35 @@ def stream(
 
 def _following(
     query: FeedQuery,
+    after: int | None,
+    timeout_s: float,
     present: Present,
     retention: Retention,
     monotonic: Callable[[], float],
     last: Page | None = None,
 ) -> Reading[tuple[EventSeq, Page | None]]:
-    """The next answer, and the page it was found on; `last` is the page before, if there was one."""
-    deadline = monotonic() + query.timeout_s
+    """The next answer after `after`, and the page it was found on; `last` is the page before, if there was one."""
+    deadline = monotonic() + timeout_s
     forgotten = retention.forgotten(query.server)
-    if query.after is not None and query.after < forgotten.last:
+    if after is not None and after < forgotten.last:
         return Torn(forgotten.last), None
-    after = max(query.after or 0, forgotten.last)
-    if last is not None and last.seen.last >= forgotten.last:
-        seen, is_near = last.seen, last.complete
-    else:
-        seen = forgotten.before if after == forgotten.last else present.at(query.server, after)
-        is_near = False
+    after = max(after or 0, forgotten.last)
+    seen, is_near = _start(query.server, present, after, forgotten, last)
     start = seen
-    for turn in count():
+    turns = count()
+    if is_near and timeout_s > 0:
+        # All up to here was seen a moment ago, and whoever waits is told of what came since.
+        known = yield Wait(seen, query.selection, timeout_s, next(turns))
+        if known is None:
+            return Empty(seen.last), last
+        seen = known
+    for turn in turns:
         page = _page(query, present, seen, after, is_near=is_near or turn > 0)
-        if query.oldest is not None and page.first_at is not None and page.first_at < query.oldest:
+        if _is_torn(query, page):
             return Torn(page.event_id), page
-        if page.wires and (turn == 0 or not query.delay_s):
-            return NonEmpty(page.event_id, page.wires), page
         if page.wires:
-            page = yield from _delayed(query, present, start, after, monotonic)
+            is_delayed = turn > 0 and query.delay_s > 0
+            page = (yield from _delayed(query, present, start, after, monotonic)) if is_delayed else page
             return NonEmpty(page.event_id, page.wires), page
         seen = page.seen
         remaining_s = deadline - monotonic()
@@ -144,6 +149,17 @@ def _following(
                 break
             seen = known
     return Empty(page.event_id), page
+
+
+def _start(server: int, present: Present, after: int, forgotten: Forgotten, last: Page | None) -> tuple[Head, bool]:
+    """From where to look, and whether that is near the log's end."""
+    if last is not None and last.seen.last >= forgotten.last:
+        return last.seen, last.complete
+    return forgotten.before if after == forgotten.last else present.at(server, after), False
+
+
+def _is_torn(query: FeedQuery, page: Page) -> bool:
+    return query.oldest is not None and page.first_at is not None and page.first_at < query.oldest
 
 
 def _delayed(

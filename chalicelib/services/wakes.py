@@ -4,7 +4,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import chain
+from itertools import chain, islice
 
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
@@ -13,7 +13,9 @@ from chalicelib.domain.selection import Selection
 FIRST_LOOK_S = 0.025
 LATEST_LOOK_S = 0.25
 REMEMBERED = 256
-"""Commits that a bell knows of each log, for those who come to wait a little late."""
+"""Commits that a bell knows of each log, for those who come to wait a little late ..."""
+REMEMBERED_BYTES = 1024 * 1024
+"""... and how much of them together."""
 
 
 class Waiter:
@@ -37,7 +39,9 @@ class Bell:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._groups: dict[int, dict[Selection, dict[Waiter, None]]] = {}
-        self._recent: dict[int, deque[Commit]] = {}
+        self._recent: dict[int, _Recent] = {}
+        self._ends: dict[int, int] = {}
+        """The session with which each log that somebody waits for ended when it was looked at last."""
         self._open = True
 
     def ring(self, commit: Commit) -> None:
@@ -45,11 +49,11 @@ class Bell:
         before = Head(commit.server, commit.session - 1, 0, commit.prev)
         with self._mutex:
             groups = self._groups.get(commit.server, {})
-            recent = self._recent.setdefault(commit.server, deque(maxlen=REMEMBERED))
             is_next = self._is_next(commit)
             if not is_next:
-                recent.clear()  # somebody else writes too: what came between has to be looked for
-            recent.append(commit)
+                # Somebody else writes too: what came between has to be looked for.
+                self._recent.pop(commit.server, None)
+            self._recent.setdefault(commit.server, _Recent()).add(commit)
             woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
             for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
                 waiter.known = before if is_next else waiter.known
@@ -75,6 +79,7 @@ class Bell:
         with self._mutex:
             known, has_come = self._looked(seen, selection)
             waiter = Waiter(known, selection, tell)
+            self._ends.setdefault(seen.server, 0)
             if has_come or not self._open:
                 tell()
             else:
@@ -91,20 +96,21 @@ class Bell:
                 if not group:
                     del self._groups[server][waiter.selection]
                 recent = self._recent.get(server)
-                if recent and recent[-1].session > waiter.known.session:
-                    waiter.known = recent[-1].head
+                if recent is not None and recent.commits[-1].session > waiter.known.session:
+                    waiter.known = recent.commits[-1].head
             return waiter.known if self._open else None
 
     def stir(self, head: Callable[[int], Head]) -> None:
         """Another process may have written: wake those whose log ends elsewhere than is known here."""
         with self._mutex:
-            waiting = list(self._groups)
-        for server in waiting:
+            servers = list(self._ends)
+        for server in servers:
             end = head(server)
             with self._mutex:
+                self._ends[server] = end.session
                 recent = self._recent.get(server)
                 groups = self._groups.get(server, {})
-                known = recent[-1].session if recent else None
+                known = None if recent is None else recent.commits[-1].session
                 seen = min((w.known.session for w in chain.from_iterable(groups.values())), default=end.session)
                 if (seen if known is None else known) >= end.session:
                     continue
@@ -124,24 +130,44 @@ class Bell:
     def _is_next(self, commit: Commit) -> bool:
         """Whether nothing unheard of lies between the commit and what is known here."""
         recent = self._recent.get(commit.server)
-        if recent:
-            return recent[-1].session == commit.session - 1
+        if recent is not None:
+            return recent.commits[-1].session == commit.session - 1
         waiting = chain.from_iterable(self._groups.get(commit.server, {}).values())
         return all(waiter.known.session >= commit.session - 1 for waiter in waiting)
 
     def _looked(self, seen: Head, selection: Selection) -> tuple[Head, bool]:
         """The head up to which nothing selected came after `seen`, and whether something may have come then."""
-        recent = self._recent.get(seen.server, ())
-        if not recent or recent[-1].session <= seen.session:
+        recent, end = self._recent.get(seen.server), self._ends.get(seen.server, 0)
+        last = 0 if recent is None else recent.commits[-1].session
+        if max(last, end) <= seen.session:
             return seen, False
-        if recent[0].session > seen.session + 1:
+        if recent is None or end > last:
             return seen, True
-        for commit in recent:
-            if commit.session > seen.session:
-                if _selects(selection, commit):
-                    return seen, True
-                seen = commit.head
+        known = seen.session - recent.commits[0].session + 1
+        if known < 0:
+            return seen, True
+        for commit in islice(recent.commits, known, None):
+            if _selects(selection, commit):
+                return seen, True
+            seen = commit.head
         return seen, False
+
+
+class _Recent:
+    """The latest commits of a log, one after the other; the last one in any case."""
+
+    __slots__ = ("commits", "size")
+
+    def __init__(self) -> None:
+        self.commits: deque[Commit] = deque()
+        self.size = 0
+
+    def add(self, commit: Commit) -> None:
+        """One more; perhaps the first are forgotten."""
+        self.commits.append(commit)
+        self.size += len(commit.body)
+        while len(self.commits) > REMEMBERED or (self.size > REMEMBERED_BYTES and len(self.commits) > 1):
+            self.size -= len(self.commits.popleft().body)
 
 
 class Looking:

@@ -45,7 +45,7 @@ def main() -> None:
     from infra.embedded.companions import Companion  # noqa: PLC0415
     from infra.embedded.gateway import Gateway  # noqa: PLC0415
     from infra.embedded.observers_file import configure  # noqa: PLC0415
-    from infra.embedded.server import Server  # noqa: PLC0415
+    from infra.embedded.server import MOST_WAITING, WORKERS, Server  # noqa: PLC0415
 
     parts = annals()
     bell = cast(Bell, parts.wake)  # in one process nobody has to look
@@ -58,7 +58,7 @@ def main() -> None:
         configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
     except BadInput as refusal:
         sys.exit(f"the observers cannot be configured: {refusal}")
-    server = Server(Gateway(app), bell, host, port)
+    server = Server(Gateway(app), bell, host, port, WORKERS if parts.settings.streams else MOST_WAITING)
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)

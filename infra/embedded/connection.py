@@ -14,7 +14,7 @@ _CHUNK = 256 * 1024
 
 
 class Connection:
-    """Reads never wait; writes do only where they are allowed to."""
+    """Neither reads nor writes ever wait."""
 
     def __init__(self, sock: socket.socket) -> None:
         sock.setblocking(False)
@@ -37,6 +37,8 @@ class Connection:
         self.is_told = False
         """Whether it knows that."""
         self.heard = time.monotonic()
+        self._kept = b""
+        """What came while an answer was under way."""
         self._reader = RequestReader(self._received, self._expected)
 
     def read(self) -> None:
@@ -45,28 +47,42 @@ class Connection:
             data = self.socket.recv(_CHUNK)
         except BlockingIOError:
             return
-        if not data:
+        if data:
+            self._take(data)
+        else:
             self.has_ended = True
-        elif self.rejection is None:
-            self.heard = time.monotonic()
-            try:
-                self._reader.feed(data)
-            except Rejected as rejection:
-                self.rejection = rejection
 
-    def send_now(self, data: bytes) -> bytes:
+    def keep(self) -> bool:
+        """Take what there is for later; whether there is room for more. Raises `OSError` if the client is gone."""
+        try:
+            data = self.socket.recv(_CHUNK)
+        except BlockingIOError:
+            return True
+        self._kept += data
+        self.has_ended = not data
+        return not self.has_ended and len(self._kept) < _CHUNK
+
+    def take_kept(self) -> None:
+        """Look at what was kept."""
+        kept, self._kept = self._kept, b""
+        if kept:
+            self._take(kept)
+
+    def send_now(self, data: bytes | memoryview) -> memoryview:
         """Send as much as goes without waiting; the rest."""
         try:
             sent = self.socket.send(data)
         except BlockingIOError:
             sent = 0
-        return data[sent:]
+        return memoryview(data)[sent:]
 
-    def send_all(self, data: bytes) -> None:
-        """Send all of it, however slowly the client reads, within reason."""
-        self.socket.settimeout(IDLE_S)
-        self.socket.sendall(data)
-        self.socket.setblocking(False)
+    def _take(self, data: bytes) -> None:
+        if self.rejection is None:
+            self.heard = time.monotonic()
+            try:
+                self._reader.feed(data)
+            except Rejected as rejection:
+                self.rejection = rejection
 
     def _received(self, request: HttpRequest, stays: bool) -> None:
         self.requests.append((request, stays))

@@ -153,12 +153,18 @@ def _taken(
             if isinstance(step, Wait):
                 step = steps.send((yield step))
                 continue
-            if payload := step.encode():
-                yield b"%x\r\n%b\r\n" % (len(payload), payload) if chunked else payload
+            piece = _piece(step, chunked)
+            del step  # a client that reads slowly holds what it has not read, and no more
+            yield piece
             step = next(steps)
     except StopIteration as end:
         response: Response | None = end.value
         return response
+
+
+def _piece(text: str, chunked: bool) -> bytes:
+    payload = text.encode()
+    return b"%x\r\n%b\r\n" % (len(payload), payload) if chunked and payload else payload
 
 
 def _origin_form(target: bytes) -> str:

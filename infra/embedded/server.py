@@ -27,7 +27,9 @@ from infra.embedded.waiting_room import WaitingRoom
 BACKLOG = 1024
 STACK_BYTES = 512 * 1024
 MOST_WAITING = 8192
-"""Requests that may wait at once, each in a thread."""
+"""Requests that may wait at once, each in a thread, if they cannot go to the waiting room."""
+WORKERS = 32
+"""Threads for what takes long, if nothing waits in them."""
 _SWEEP_S = 5.0
 
 _log = logging.getLogger("annals")
@@ -36,16 +38,16 @@ _log = logging.getLogger("annals")
 class Server:
     """Serves the gateway on a socket until told to stop."""
 
-    def __init__(self, gateway: Gateway, bell: Bell, host: str, port: int) -> None:
+    def __init__(self, gateway: Gateway, bell: Bell, host: str, port: int, most_threads: int = WORKERS) -> None:
         self._gateway = gateway
-        self._waiting_room = WaitingRoom(bell, self._bring_back)
+        self._waiting_room = WaitingRoom(bell, self._bring_back, self._take_steps)
         self._selector = selectors.DefaultSelector()
         self._listener = _listening(host, port)
         self._bell, self._ear = socket.socketpair()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._ear, selectors.EVENT_READ, self._hear)
         threading.stack_size(STACK_BYTES)
-        self._workers = ThreadPoolExecutor(MOST_WAITING, "annals")
+        self._workers = ThreadPoolExecutor(most_threads, "annals")
         self._connections: set[Connection] = set()
         self._unsettled: list[tuple[Connection, Later]] = []
         self._returned: deque[Connection] = deque()
@@ -108,7 +110,11 @@ class Server:
             connection = self._returned.popleft()
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._answered(connection)
-            self._guarded(connection, self._go_on)
+            self._guarded(connection, self._heard)
+
+    def _heard(self, connection: Connection) -> None:
+        connection.take_kept()
+        self._go_on(connection)
 
     def _guarded(self, connection: Connection, act: Callable[[Connection], None]) -> None:
         """Whatever goes wrong with one connection, the others are served on."""
@@ -178,8 +184,8 @@ class Server:
             self._close(connection)
             return
         if rest:
-            self._workers.submit(self._work, connection, lambda: _just(rest))
             self._selector.unregister(connection.socket)
+            self._waiting_room.enter(connection, _just(b""), rest)
         else:
             self._answered(connection)
 
@@ -206,20 +212,27 @@ class Server:
         self._workers.submit(self._work, connection, answering)
 
     def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
-        """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait."""
+        """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait.
+
+        It waits for something in a log, or for the client to read what does not go at once.
+        """
         try:
             steps = answering()
             for step in steps:
-                if isinstance(step, Wait):
-                    self._waiting_room.enter(connection, steps, step)
+                rest = step if isinstance(step, Wait) else connection.send_now(step)
+                if rest:
+                    self._waiting_room.enter(connection, steps, rest)
                     return
-                connection.send_all(step)
         except OSError:
             connection.stays = False  # the client is gone; what it had asked for is done
         except Exception:
             _log.exception("a request could not be answered")
             connection.stays = False
         self._bring_back(connection)
+
+    def _take_steps(self, connection: Connection, steps: Steps) -> None:
+        """From the waiting room: there is more to find out and to send."""
+        self._workers.submit(self._work, connection, lambda: steps)
 
     def _bring_back(self, connection: Connection) -> None:
         """From any thread: the connection's answer is sent, or its client is gone."""

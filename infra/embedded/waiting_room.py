@@ -1,7 +1,8 @@
 """The waiting room: one thread for all connections whose answers wait for something.
 
 A connection here costs its socket and the state of its answer, no thread. When what it waits for has come, the thread
-takes the answer's next steps and sends what they make, as fast as the client reads.
+takes the answer's next steps and sends what they make, as fast as the client reads. Who is far behind takes the steps
+elsewhere, so that nobody here waits for them.
 """
 
 import heapq
@@ -21,8 +22,10 @@ from chalicelib.services.wakes import Bell, Waiter
 from infra.embedded.connection import IDLE_S, Connection
 from infra.embedded.http import Steps
 
-TURN = 16
-"""So many pieces a connection may send before others have their turn."""
+TURN = 2
+"""Who has more pieces than these is far behind."""
+
+Step = bytes | memoryview | Wait
 
 _log = logging.getLogger("annals")
 
@@ -36,7 +39,7 @@ class _Guest:
         self.connection = connection
         self.steps = steps
         self.waiter: Waiter | None = None
-        self.rest = b""
+        self.rest = memoryview(b"")
         """What the client has not taken yet."""
         self.deadline = 0.0
         self.queued = float("inf")
@@ -48,24 +51,27 @@ class _Guest:
 
 
 class WaitingRoom:
-    """Holds connections until `finished` gets them back."""
+    """Holds connections until `finished` gets them back, or `go_on` those that need not wait for their next steps."""
 
-    def __init__(self, bell: Bell, finished: Callable[[Connection], None]) -> None:
+    def __init__(
+        self, bell: Bell, finished: Callable[[Connection], None], go_on: Callable[[Connection, Steps], None]
+    ) -> None:
         self._bell = bell
         self._finished = finished
+        self._go_on = go_on
         self._selector = selectors.DefaultSelector()
         self._knocker, self._ear = socket.socketpair()
         self._selector.register(self._ear, selectors.EVENT_READ)
-        self._arrivals: deque[tuple[_Guest, Wait]] = deque()
+        self._arrivals: deque[tuple[_Guest, Step]] = deque()
         self._called: deque[tuple[_Guest, int]] = deque()
         self._deadlines: list[tuple[float, int, _Guest]] = []
         self._numbers = count()
         self._has_knocked = False
         threading.Thread(target=self._run, name="annals-waiting", daemon=True).start()
 
-    def enter(self, connection: Connection, steps: Steps, wait: Wait) -> None:
-        """Take a connection whose answer has come to a wait; from any thread."""
-        self._arrivals.append((_Guest(connection, steps), wait))
+    def enter(self, connection: Connection, steps: Steps, step: Step) -> None:
+        """Take a connection whose answer has come to a wait, or to bytes that do not go at once; from any thread."""
+        self._arrivals.append((_Guest(connection, steps), step))
         self._knock()
 
     def _run(self) -> None:
@@ -77,8 +83,8 @@ class WaitingRoom:
                 else:
                     self._guarded(key.data, partial(self._stirred, key.data, events))
             while self._arrivals:
-                guest, wait = self._arrivals.popleft()
-                self._guarded(guest, partial(self._admit, guest, wait))
+                guest, step = self._arrivals.popleft()
+                self._guarded(guest, partial(self._admit, guest, step))
             for _ in range(len(self._called)):
                 guest, turn = self._called.popleft()
                 if guest.turn == turn and guest.is_here:
@@ -104,24 +110,21 @@ class WaitingRoom:
 
     def _stirred(self, guest: _Guest, events: int) -> None:
         """The client has said something, or has room again."""
-        if events & selectors.EVENT_READ:
-            self._watch(guest, guest.events & ~selectors.EVENT_READ)  # its next request has to wait
-            if not guest.connection.socket.recv(1, socket.MSG_PEEK) and guest.waiter is not None:
+        if events & selectors.EVENT_READ and not guest.connection.keep():
+            self._watch(guest, guest.events & ~selectors.EVENT_READ)
+            if guest.connection.has_ended and guest.waiter is not None:
                 # It is gone, or will say no more but still listens: either way it gets what there is, and the end.
                 self._bell.leave(guest.waiter)
                 guest.waiter = None
                 guest.turn += 1
                 self._send(guest, guest.steps.send(None))
-        if guest.rest and events & selectors.EVENT_WRITE:
-            guest.rest = guest.connection.send_now(guest.rest)
-            self._remind(guest, IDLE_S)
-            if not guest.rest:
-                self._watch(guest, guest.events & ~selectors.EVENT_WRITE)
-                self._send(guest, next(guest.steps))
+        if guest.rest and events & selectors.EVENT_WRITE and self._sent(guest, guest.rest):
+            self._part(guest)
+            self._go_on(guest.connection, guest.steps)
 
-    def _admit(self, guest: _Guest, wait: Wait) -> None:
+    def _admit(self, guest: _Guest, step: Step) -> None:
         self._watch(guest, selectors.EVENT_READ)
-        self._park(guest, wait)
+        self._send(guest, step)
 
     def _park(self, guest: _Guest, wait: Wait) -> None:
         guest.turn += 1
@@ -141,24 +144,33 @@ class WaitingRoom:
         else:
             self._send(guest, guest.steps.send(self._bell.leave(waiter)))
 
-    def _send(self, guest: _Guest, step: bytes | Wait) -> None:
+    def _send(self, guest: _Guest, step: Step) -> None:
         """Send what the steps make until there is something to wait for."""
-        for _ in range(TURN):
+        pieces = 0
+        while True:
             if isinstance(step, Wait):
-                self._park(guest, step)
+                if not guest.connection.has_ended:
+                    self._park(guest, step)
+                    return
+                step = guest.steps.send(None)
+            elif not self._sent(guest, step):
                 return
-            guest.rest = guest.connection.send_now(step)
-            if guest.rest:
+            elif pieces == TURN:
+                self._part(guest)
+                self._go_on(guest.connection, guest.steps)
+                return
+            else:
+                pieces += 1
+                step = next(guest.steps)
+
+    def _sent(self, guest: _Guest, data: bytes | memoryview) -> bool:
+        """Send, and tell whether all is sent; if not, the rest goes when the client has read some."""
+        guest.rest = guest.connection.send_now(data)
+        if guest.rest:
+            if not guest.events & selectors.EVENT_WRITE:
                 self._watch(guest, guest.events | selectors.EVENT_WRITE)
-                self._remind(guest, IDLE_S)
-                return
-            step = next(guest.steps)
-        if isinstance(step, Wait):
-            self._park(guest, step)
-        else:
-            guest.rest = step
-            self._watch(guest, guest.events | selectors.EVENT_WRITE)
             self._remind(guest, IDLE_S)
+        return not guest.rest
 
     def _expire(self, now: float) -> None:
         while self._deadlines and self._deadlines[0][0] <= now:
@@ -196,14 +208,17 @@ class WaitingRoom:
         self._leave(guest)
 
     def _leave(self, guest: _Guest) -> None:
+        self._part(guest)
+        with suppress(Exception):
+            guest.steps.close()
+        self._finished(guest.connection)
+
+    def _part(self, guest: _Guest) -> None:
         guest.is_here = False
         if guest.waiter is not None:
             self._bell.leave(guest.waiter)
-        with suppress(Exception):
-            guest.steps.close()
         with suppress(OSError, KeyError, ValueError):
             self._watch(guest, 0)
-        self._finished(guest.connection)
 
     def _knock(self) -> None:
         if not self._has_knocked:

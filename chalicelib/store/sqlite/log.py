@@ -12,6 +12,9 @@ from chalicelib.store.sqlite.database import Database
 SESSIONS = 2**40
 """Room for sessions in the place of a server."""
 PAGE_COMMITS = 64
+FIRST_COMMITS = 8
+PAGE_BYTES = 256 * 1024
+"""Commits are fetched a few at a time, and fewer if they are large: most readers have enough soon."""
 FORGET_COMMITS = 500
 
 _INSERT_COMMITS = "INSERT INTO log (place, at, n, prev, req, body) VALUES "
@@ -104,12 +107,13 @@ class SqliteLog:
             return connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places).rowcount
 
     def _commits(self, query: str, place: int, end: int, most: int | None) -> Iterator[Commit]:
-        left = SESSIONS if most is None else most
-        while rows := self._page(query, (place, end, min(left, PAGE_COMMITS))):
+        left, page = SESSIONS if most is None else most, FIRST_COMMITS
+        while rows := self._page(query, (place, end, min(left, page))):
             yield from map(_commit, rows)
-            place, left = rows[-1][0], left - len(rows)
-            if len(rows) < PAGE_COMMITS:
+            if len(rows) < page:
                 return
+            place, left = rows[-1][0], left - len(rows)
+            page = min(page * 2, PAGE_COMMITS) if sum(len(row[5]) for row in rows) < PAGE_BYTES else max(page // 2, 1)
 
     def _page(self, query: str, bounds: tuple[int, int, int]) -> list[_Row]:
         with self._database.reading() as connection:
