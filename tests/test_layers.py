@@ -101,7 +101,8 @@ def test_only_wiring_the_routes_and_the_app_know_more_than_one_layer() -> None:
     several = [
         str(module.relative_to(ROOT))
         for module in MODULES
-        if not {"infra", "routes", "wiring"} & set(module.parts) and len({i.layer for i in imports(module)} & LAYERS) > 1
+        if not {"infra", "routes", "wiring"} & set(module.parts)
+        and len({i.layer for i in imports(module)} & LAYERS) > 1
     ]
     assert several == ["app.py"]
 
