@@ -2,6 +2,8 @@
 # make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
 # make test   all tests;  make check  format, lint, types, import rules
 # make rebuild   build the views anew from the log, also while the server runs
+# make demo   fill the log with a month of made-up events;  ORG=name another organization's log
+# make export  write what is new in the layout of a DynamoDB export
 # make preview  all messages that observers send, on a page to look at
 # make torture, make bench   proof and speed; see docs/
 .DEFAULT_GOAL := help
@@ -15,7 +17,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild test check format torture bench preview clean
+.PHONY: help run token rebuild export demo test check format torture bench preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -29,8 +31,14 @@ token: .venv/embedded
 rebuild: .venv/embedded
 	@$(BIN)/python -m infra.embedded.rebuild
 
+export: .venv/embedded
+	@$(BIN)/python -m infra.embedded.export $(ARGS)
+
+demo: .venv/embedded
+	@$(BIN)/python -m infra.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
+
 test: .venv/dev .venv-ministack/ready tests/clients/node_modules
-	$(BIN)/python -m pytest $(TESTS)
+	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile)
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

@@ -16,7 +16,7 @@ LOOK_S = 0.1
 """How often it looks for new commits."""
 REST_S = 5.0
 """How long it does nothing while nothing is written; then it looks for what is past retention."""
-CLEAN_S = 10.0
+CLEAN_S = 2.0
 """How often it looks for what has been silent for too long."""
 
 
