@@ -1,11 +1,19 @@
 """Hat's engine: registering events (H-E) and what becomes of their payloads (H-C)."""
 
 import json
+from collections.abc import Iterator
 
 import pytest
 
 from chalicelib.domain import timestamps
-from tests.serving import Member, Server
+from tests.serving import Member, Server, serving
+
+
+@pytest.fixture(scope="module", name="server")
+def server_of_few(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server of its own: health tells of the first logs only."""
+    with serving(tmp_path_factory.mktemp("few")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.settings import Settings
 from chalicelib.wiring import Annals, embedded
-from infra.embedded.report import ROOT, StepFailed, report
+from infra.embedded.report import StepFailed, report
 from tests.embedded.exports import commits_in
 from tests.serving import serving
 
@@ -97,10 +97,6 @@ def test_without_a_page_there_is_no_event(lines: list[str], reason: str, parts: 
 def test_without_spark_there_is_a_clear_word(parts: Annals, tmp_path: Path) -> None:
     with pytest.raises(StepFailed, match=r"glue_jobs\.history cannot run: .*nowhere"):
         report(parts, tmp_path / "nowhere")
-
-
-def test_the_jobs_are_run_where_they_are_found() -> None:
-    assert (ROOT / "glue_jobs").is_dir()
 
 
 def _script(folder: Path, *lines: str) -> Path:
