@@ -3,9 +3,10 @@
 # make test   all tests;  make check  format, lint, types, import rules
 # make rebuild   build the views anew from the log, also while the server runs
 # make demo   fill the log with a month of made-up events;  ORG=name another organization's log
+# make report  tables and a page with charts of all that is in the log
 # make export  write what is new in the layout of a DynamoDB export
 # make preview  all messages that observers send, on a page to look at
-# make torture, make bench   proof and speed; see docs/
+# make torture, make bench, make bench-spark   proof and speed; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .ONESHELL:
@@ -17,7 +18,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild export demo test check format torture bench preview clean
+.PHONY: help run token rebuild export report demo test test-spark check format torture bench bench-spark preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -34,12 +35,19 @@ rebuild: .venv/embedded
 export: .venv/embedded
 	@$(BIN)/python -m infra.embedded.export $(ARGS)
 
+report: .venv/embedded .venv-spark/ready
+	@$(BIN)/python -m infra.embedded.report
+
 demo: .venv/embedded
 	@$(BIN)/python -m infra.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
-test: .venv/dev .venv-ministack/ready tests/clients/node_modules
+test: test-spark .venv/dev .venv-ministack/ready tests/clients/node_modules
 	# What fails while others load the machine has to pass by itself.
 	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
+
+# The jobs of Spark have a venv of their own, and so have their tests.
+test-spark: .venv-spark/tests
+	.venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
@@ -56,6 +64,9 @@ torture: .venv/dev .venv-ministack/ready
 
 bench: .venv/dev .venv-umadb/ready
 	$(BIN)/python -m benchmarks $(ARGS)
+
+bench-spark: .venv/dev .venv-spark/tests
+	$(BIN)/python -m benchmarks.spark $(ARGS)
 
 preview: .venv/embedded
 	@$(BIN)/python -m infra.preview
@@ -81,6 +92,17 @@ clean:
 	@echo "Installing $* into .venv-$* ..."
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python $(PIP) install -r requirements-$*.txt
+	@touch $@
+
+.venv-spark/ready: requirements-spark.txt
+	@echo "Installing Spark into .venv-spark; this takes a minute or two, once ..."
+	@$(PYTHON) -m venv .venv-spark
+	@.venv-spark/bin/python $(PIP) install -r requirements-spark.txt
+	@.venv-spark/bin/python -m glue_jobs.archive > /dev/null 2>&1 || echo "Spark starts without an archive of its classes, a little slower."
+	@touch $@
+
+.venv-spark/tests: requirements-spark-tests.txt .venv-spark/ready
+	@.venv-spark/bin/python $(PIP) install -r requirements-spark-tests.txt
 	@touch $@
 
 # A browser and Node are not for pip to install: without them the tests that need them say so and are skipped.

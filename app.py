@@ -14,6 +14,7 @@ from chalicelib.services.delivering import Delivering
 from chalicelib.services.delivery_batches import deliver_batch, queue_of
 from chalicelib.services.ingest import ingest as ingest_messages
 from chalicelib.services.project import projector
+from chalicelib.services.reporting import report_link
 from chalicelib.services.rounds import all_of, each
 from chalicelib.wiring import Annals, annals
 from chalicelib.wiring.exports import reporting, table_exporting
@@ -114,7 +115,8 @@ def reported(event: dict[str, Any], context: object) -> None:
     del context
     parts, run = annals(), exports.succeeded(event)
     if run is not None and run.job == parts.settings.exports.reports_job:
-        reporting(parts).ready("report", {"link": parts.settings.exports.report_url}, run.run)
+        url = parts.settings.exports.report_url
+        reporting(parts).ready("report", lambda one: {"link": report_link(url, one)}, run.run)
 
 
 @cache

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 from chalicelib.domain import vocabularies
 from chalicelib.domain.deliveries import PARTS, AppMessage, Channel, Delivery, Dropped, Mail, Message, SlackPost
 from chalicelib.domain.errors import Undeliverable
-from chalicelib.domain.events import Event
+from chalicelib.domain.events import Event, Stored
 from chalicelib.domain.objects import ObjectRef
 from chalicelib.domain.observers import Configured, Observer
 from chalicelib.domain.vocabularies.job.events import EVENTS, JOB, OF_JOB
@@ -94,7 +94,7 @@ class Messages:
             scope = {**core, "event": core}
         else:
             scope = {name: value for name, value in own.items() if name != "eventId"}
-        scope["link"] = self._link(own)
+        scope["link"] = _link_of_report(event) or self._link(own)
         if "type" in own and own.get("event") in EVENTS:
             scope["job"] = job
         if not observer.is_private:
@@ -172,6 +172,15 @@ def own_fields(event: Event) -> Scope:
 def _name(event: Event, own: Scope) -> str:
     """Which templates are about the event."""
     return str(own["event"]) if event.stored.type[0] in ("job", "jobset") and "event" in own else "default"
+
+
+def _link_of_report(event: Event) -> str:
+    """Where a report is that has become ready; nothing if the event is another."""
+    match event.stored:
+        case Stored(("report", "ready", *_), payload={"data": {"link": str(link)}}):
+            return link
+        case _:
+            return ""
 
 
 def _job_configuration(own: Scope, configured: Configured) -> Scope:

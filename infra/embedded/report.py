@@ -1,9 +1,11 @@
 """`make report`: export the local log, load the history, make the reports; then say so, to people and in the log.
 
-The finished report is an event in each organization's log. It is appended to the log itself, not sent to the server's
-API: that is right whether a server runs or not, needs no token, and a running server sees what others append.
+Each organization has a page of its own, and the finished report is an event in its log. It is appended to the log
+itself, not sent to the server's API: that is right whether a server runs or not, needs no token, and a running server
+sees what others append.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -12,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.domain.errors import AnnalsError
+from chalicelib.domain.organizations import Organization
+from chalicelib.services.reporting import report_link
 from chalicelib.wiring import Annals, annals
 from chalicelib.wiring.exports import reporting
 from infra.embedded.export import export
@@ -27,29 +31,38 @@ class StepFailed(Exception):
 
 
 def main() -> None:
-    """Export, history, reports, and the event."""
+    """Export, history, reports, and the events."""
     parts = annals()
     try:
-        page = report(parts, SPARK)
+        pages = report(parts, SPARK)
     except (AnnalsError, StepFailed) as failure:
         sys.exit(f"There is no report: {failure}")
     finally:
         parts.close()
-    print(f"\nThe report is ready: {page.resolve().as_uri()}")
+    for name, page in pages.items():
+        print(f"The report of {name}: {page.resolve().as_uri()}")
 
 
-def report(parts: Annals, python: Path) -> Path:
-    """The page of the report, which `python` has made of all there is in the log."""
+def report(parts: Annals, python: Path) -> dict[str, Path]:
+    """The pages of all organizations that have one, which `python` has made of all there is in the log."""
     to, lake = parts.settings.exports, parts.settings.data_dir / "lake"
     if not export(parts, ExportFolder(to.directory, parts.clock)):
         print("Nothing is new since the last export.")
+    names = {str(one.server): one.name for one in parts.organizations.all()}
     _run("The history", python, "glue_jobs.history", ["--exports", str(to.directory.resolve())], lake)
-    _run("The reports", python, "glue_jobs.reports", [], lake)
-    page = lake / "reports" / f"{NAME}.html"
-    if not page.exists():
-        raise StepFailed(f"the reports were made without the page {page}")
-    reporting(parts).ready(NAME, _facts(page, lake, to.report_url))
-    return page
+    _run("The reports", python, "glue_jobs.reports", ["--names", json.dumps(names)], lake)
+
+    def page_of(organization: Organization) -> Path:
+        return lake / "reports" / f"{NAME}-{organization.server}.html"
+
+    def facts_of(organization: Organization) -> Mapping[str, Any] | None:
+        page = page_of(organization)
+        return _facts(page, lake, to.report_url, organization) if page.exists() else None
+
+    told = reporting(parts).ready(NAME, facts_of)
+    if not told:
+        raise StepFailed("there are no events to report of; publish some, or try `make demo`")
+    return {one.name: page_of(one) for one in told}
 
 
 def _run(what: str, python: Path, module: str, arguments: Sequence[str], lake: Path) -> None:
@@ -64,11 +77,13 @@ def _run(what: str, python: Path, module: str, arguments: Sequence[str], lake: P
         raise StepFailed(f"{module} ended with status {ended.returncode}")
 
 
-def _facts(page: Path, lake: Path, url: str) -> Mapping[str, Any]:
-    """Where the page is, and the days that it is about, as far as there are any."""
-    days = sorted({path.name.removeprefix("day=") for path in (lake / "events").glob("server=*/day=*")})
+def _facts(page: Path, lake: Path, url: str, organization: Organization) -> Mapping[str, Any]:
+    """Where the page is, and the days that there are events of."""
+    folders = (lake / "events" / f"server={organization.server}").glob("day=*")
+    days = sorted(path.name.removeprefix("day=") for path in folders)
     period = {"period": {"from": days[0], "to": days[-1]}} if days else {}
-    return {"page": str(page.resolve()), "link": url or page.resolve().as_uri(), **period}
+    link = report_link(url, organization) if url else page.resolve().as_uri()
+    return {"page": str(page.resolve()), "link": link, **period}
 
 
 if __name__ == "__main__":

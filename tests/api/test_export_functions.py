@@ -95,7 +95,7 @@ def annals(monkeypatch: pytest.MonkeyPatch, aws_environment: None, glue: Glue) -
             "EXPORT_BUCKET": BUCKET,
             "EXPORT_PREFIX": "log of/2026",
             "LAKE_URL": "s3://annals-lake",
-            "REPORT_URL": "https://reports.example.org/report.html",
+            "REPORT_URL": "https://reports.example.org/report-{server}.html",
         }.items():
             monkeypatch.setenv(name, value)
         wiring.annals.cache_clear()
@@ -176,7 +176,7 @@ def test_a_finished_report_is_an_event_in_every_log_once(annals: wiring.Annals) 
         assert (event.stored.type, event.stored.key) == (("report", "ready", "report"), "/report/report")
         assert event.stored.payload["data"] == {
             "name": "report",
-            "link": "https://reports.example.org/report.html",
+            "link": f"https://reports.example.org/report-{server}.html",
         }
 
 

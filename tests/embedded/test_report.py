@@ -1,4 +1,4 @@
-"""`make report`: export, history, reports, each after the other; then an event in every log says that it is ready.
+"""`make report`: export, history, reports, each after the other; then an event in each log says that it is ready.
 
 The jobs themselves have tests of their own; here something simpler takes their place, and writes down how it is called.
 """
@@ -30,27 +30,30 @@ def parts(tmp_path: Path) -> Iterator[Annals]:
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
     """What takes the place of the interpreter that runs the jobs."""
-    folders = " ".join(f'"$lake/events/server=1/day={day}"' for day in DAYS)
+    folders = " ".join(f'"$lake/events/server={server}/day={day}"' for server in (1, 2) for day in DAYS)
     return _script(
         tmp_path,
         f'echo "$@" >> "{tmp_path}/calls"',
         "while [ $# -gt 1 ]; do shift; done; lake=$1",
         f'mkdir -p "$lake/reports" {folders}',
-        'echo "<html>" > "$lake/reports/report.html"',
+        'for n in 1 2; do echo "<html>" > "$lake/reports/report-$n.html"; done',
     )
 
 
 def test_a_report_is_made_of_what_was_exported_and_is_an_event_in_every_log(
     parts: Annals, python: Path, tmp_path: Path
 ) -> None:
-    page = report(parts, python)
+    pages = report(parts, python)
     data = tmp_path / "data"
-    assert page == data / "lake" / "reports" / "report.html"
+    assert pages == {
+        "acme": data / "lake" / "reports" / "report-1.html",
+        "other": data / "lake" / "reports" / "report-2.html",
+    }
     assert (tmp_path / "calls").read_text().splitlines() == [
         f"-m glue_jobs.history --exports {data}/exports --lake {data}/lake",
-        f"-m glue_jobs.reports --lake {data}/lake",
+        f'-m glue_jobs.reports --names {{"1": "acme", "2": "other"}} --lake {data}/lake',
     ]
-    for server in (1, 2):
+    for server, page in zip((1, 2), pages.values(), strict=True):
         (commit,) = parts.log.read(server, 0)
         (event,) = commit.events
         assert (event.stored.type, event.stored.key, event.stored.payload) == (
@@ -72,7 +75,7 @@ def test_a_running_server_tells_its_readers_of_the_report(python: Path, tmp_path
         member = server.organization()
         before = member.publish("hello")[-1]["eventId"]
         beside = embedded(Settings.from_environment({"DATA_DIR": str(server.data_dir)}))
-        page = report(beside, python)
+        page = report(beside, python)[member.organization]
         beside.close()
         query = {"after": before, "timeout": "10s", "types": "report/ready/*"}
         answer = member.get("/events", params=query).json()
@@ -85,7 +88,7 @@ def test_a_running_server_tells_its_readers_of_the_report(python: Path, tmp_path
     [
         (["exit 3"], "glue_jobs.history ended with status 3"),
         (['[ "$2" = glue_jobs.history ]'], "glue_jobs.reports ended with status 1"),
-        (["true"], "the reports were made without the page"),
+        (["true"], "there are no events to report of"),
     ],
 )
 def test_without_a_page_there_is_no_event(lines: list[str], reason: str, parts: Annals, tmp_path: Path) -> None:

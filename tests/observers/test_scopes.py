@@ -10,6 +10,7 @@ import pytest
 from chalicelib.domain.deliveries import AppMessage, Mail, SlackPost
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.events import Event
+from chalicelib.wiring.exports import reporting
 from tests.observers.outside import Json
 from tests.observers.sites import Site, site
 from tests.observers.telling import job
@@ -104,6 +105,18 @@ def test_without_a_public_address_there_is_no_link(here: Site) -> None:
     found = here.told("ops", event)
     assert isinstance(found, Mail)
     assert "http" not in found.text
+
+
+def test_a_report_that_is_ready_is_mailed_with_its_link(here: Site) -> None:
+    here.put("analysts", types=["report/ready/*"])
+    reporting(here.parts).ready("report", lambda _: {"link": "https://reports.example.org/report-1.html"})
+    here.observe()
+    here.deliver()
+    (mail,) = here.channels.sent
+    assert isinstance(mail, Mail)
+    assert "report/ready/report" in mail.subject
+    assert "https://reports.example.org/report-1.html" in mail.text
+    assert 'href="https://reports.example.org/report-1.html"' in (mail.html or "")
 
 
 TIMES = {

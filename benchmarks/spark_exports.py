@@ -1,0 +1,71 @@
+"""Exports to measure Spark with: the month of `make demo`, many times over, in commits of 20 events, deflated."""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+from chalicelib.domain.commits import Commit, body_of
+from chalicelib.domain.exports import Export, Span, line_of, new_export
+from chalicelib.store.dynamodb.items import item_from_commit
+from infra.demo.month import Wanted, requests
+from infra.embedded.export_files import ExportFolder
+from infra.progress import Progress
+
+MONTH_EVENTS = 200_000
+COMMIT_EVENTS = 20
+END_MS = 1_793_491_200_000
+"""The month ends with October 2026."""
+DAY_MS = 86_400_000
+SHIFT_MS = 7_919_000
+"""Each copy of the month tells its stories so much earlier than the one before."""
+
+_NUMBERS = re.compile(r'("key":"/(?:job/|jobset/|push/|[a-z]+/[a-z]+,)|"jobset":)')
+
+
+def write(to: Path, events: int) -> None:
+    """Write a full export of so many events."""
+    commits = events // COMMIT_EVENTS
+    span = Span(server=1, after=0, after_last=0, session=commits, last=0)
+    _write(to, new_export(None, END_MS, [span]), _commits(events, 0))
+
+
+def write_day(to: Path, after: int, events: int) -> None:
+    """Write an incremental export of so many events of the day after, which follow so many others."""
+    done, commits = after // COMMIT_EVENTS, events // COMMIT_EVENTS
+    span = Span(server=1, after=done, after_last=0, session=done + commits, last=0)
+    _write(to, new_export(END_MS, END_MS + DAY_MS, [span]), _commits(events, done))
+
+
+def _write(to: Path, export: Export, commits: Iterator[Commit]) -> None:
+    progress = Progress("Making an export", export.commits, "commits")
+    lines = (line_of(export.kind, one, item_from_commit(one)) for one in islice(commits, export.commits))
+    to.mkdir(parents=True, exist_ok=True)
+    ExportFolder(to, lambda: export.to_ms).write(export, lines, progress.to)
+    progress.end(f"An export of {export.commits:,} commits: {to}")
+
+
+def _commits(events: int, done: int) -> Iterator[Commit]:
+    last = 0
+    for session, (at_ms, texts) in enumerate(_chunks(events, done > 0), start=done + 1):
+        at = max(at_ms * 1000, last + 1)
+        yield Commit(1, session, at, len(texts), last, f"request-{session:08d}-of-the-benchmark", body_of(texts))
+        last = at + len(texts) - 1
+
+
+def _chunks(events: int, is_day: bool) -> Iterator[tuple[int, list[str]]]:
+    """What the copies say, in the order of time, each in parts of 20 events; or what one says, in a day."""
+    copies = -(-events // MONTH_EVENTS)
+    told = requests(Wanted(seed=5, end_ms=END_MS, events=min(events, MONTH_EVENTS)), lambda _: None)
+    texts = [(one.at_ms, text) for one in told for text in one.texts]
+    first_ms = texts[0][0]
+    order = sorted(
+        (texts[min(begin + COMMIT_EVENTS, len(texts)) - 1][0] - copy * SHIFT_MS, copy, begin)
+        for copy in range(copies)
+        for begin in range(0, len(texts), COMMIT_EVENTS)
+    )
+    for at_ms, copy, begin in order:
+        numbered = partial(_NUMBERS.sub, rf"\g<1>{99 if is_day else copy + 10}")
+        in_day_ms = END_MS + (at_ms - first_ms) * DAY_MS // (END_MS - first_ms + 1)
+        yield in_day_ms if is_day else at_ms, [numbered(text) for _, text in texts[begin : begin + COMMIT_EVENTS]]

@@ -1,0 +1,88 @@
+"""The tables of one server, read a day at a time and only the columns that are asked for."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from glue_jobs.lake import REPORTS, Lake
+from glue_jobs.schemas import TABLES
+from glue_jobs.storage import Storage
+
+_SERVER: Final = re.compile(r"/server=(\d+)$")
+_FILE: Final = re.compile(r"/day=(\d{4}-\d\d-\d\d)/[^/]+\.parquet$")
+
+Files = Mapping[str, Mapping[date, Sequence[str]]]
+"""Paths by table and day."""
+
+Order = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerTables:
+    """What there is about a server."""
+
+    server: int
+    storage: Storage
+    files: Files
+
+    @property
+    def days(self) -> set[date]:
+        """The days that have a table."""
+        return {day for days in self.files.values() for day in days}
+
+    def folder(self, table: str) -> str:
+        """Where a table is, seen from the page."""
+        return f"{table}/server={self.server}/"
+
+    def has(self, table: str) -> bool:
+        """Tell whether there is anything of that table, on whatever day."""
+        return bool(self.files.get(table))
+
+    def each(self, table: str, days: Iterable[date], columns: Sequence[str]) -> Iterator[tuple[date, pa.Table]]:
+        """The rows of each day that has some."""
+        for day in days:
+            found = [self._read(path, columns) for path in self.files.get(table, {}).get(day, ())]
+            if found:
+                yield day, pa.concat_tables(found)
+
+    def first(
+        self, table: str, days: Iterable[date], order: Order, limit: int, keep: Callable[[pa.Table], pa.Table]
+    ) -> pa.Table:
+        """The first rows of all days in some order, of those that `keep` leaves; no more than a day's are held."""
+        rows = keep(TABLES[table].empty_table())
+        for _, found in self.each(table, days, TABLES[table].names):
+            rows = pa.concat_tables([rows, keep(found)]).sort_by(list(order)).slice(0, limit)
+        return rows
+
+    def _read(self, path: str, columns: Sequence[str]) -> pa.Table:
+        with self.storage.random(path) as file:
+            found = pa.parquet.ParquetFile(file).read(columns=list(columns))
+        return found.select(list(columns)).cast(pa.schema([TABLES[_table(path)].field(name) for name in columns]))
+
+
+def servers(lake: Lake) -> list[int]:
+    """The servers that have any table."""
+    folders = (folder for table in TABLES for folder in lake.storage.folders(f"{REPORTS}/{table}"))
+    return sorted({int(match[1]) for folder in folders if (match := _SERVER.search(folder))})
+
+
+def tables_of(lake: Lake, server: int) -> ServerTables:
+    """Find the tables of a server."""
+    return ServerTables(server, lake.storage, {table: _files(lake, server, table) for table in TABLES})
+
+
+def _files(lake: Lake, server: int, table: str) -> dict[date, list[str]]:
+    found: dict[date, list[str]] = {}
+    for path in lake.storage.files(f"{REPORTS}/{table}/server={server}"):
+        if match := _FILE.search(path):
+            found.setdefault(date.fromisoformat(match[1]), []).append(path)
+    return found
+
+
+def _table(path: str) -> str:
+    return path.removeprefix(f"{REPORTS}/").partition("/")[0]

@@ -1,0 +1,81 @@
+"""The large numbers at the top of the page, and how they differ from the period before."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from glue_jobs.page import words
+from glue_jobs.page.figures import KeyFigures
+from glue_jobs.page.pieces import Change, Tile
+
+
+def tiles(now: KeyFigures, before: KeyFigures | None, is_whole: bool) -> list[Tile]:
+    """What matters; counts are compared only if the history has the whole of the period before."""
+    compared = _Compared(now, before, is_whole)
+    kinds = (("jobs", now.jobs), ("sets", now.jobsets), ("push jobs", now.pushes))
+    given_up = ", ".join(f"{words.number(one.timeouts)} {title}" for title, one in kinds if one.timeouts)
+    in_error = f"{words.number(now.orders.failures)} in error" if now.orders.failures else ""
+    return [
+        compared.count("Events", "", lambda one: one.events),
+        compared.count("Job runs", _open(now.jobs.results[None]), lambda one: one.jobs.runs),
+        compared.rate("Success rate", "of jobs that ended", lambda one: one.jobs.success_rate),
+        compared.duration("Median duration", "of finished jobs", lambda one: one.jobs.taken.p50),
+        compared.duration("99th percentile", "of finished jobs", lambda one: one.jobs.taken.p99),
+        compared.count("Failures", "of jobs", lambda one: one.jobs.failed, "bad"),
+        compared.count("Timeouts", given_up, lambda one: one.timeouts, "bad"),
+        compared.count("Orders finished", in_error, lambda one: one.orders.ended),
+        compared.count("Push jobs", _open(now.pushes.results[None]), lambda one: one.pushes.runs),
+        compared.count("Quorum failures", "of push jobs", lambda one: one.pushes.results["quorum_failed"], "bad"),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Compared:
+    """The figures of two periods."""
+
+    now: KeyFigures
+    before: KeyFigures | None
+    is_whole: bool
+
+    def count(self, title: str, note: str, of: Callable[[KeyFigures], int], more_is: str = "") -> Tile:
+        """How many, and how many more or fewer."""
+        now, change = of(self.now), None
+        if self.before is not None and self.is_whole:
+            before = of(self.before)
+            size = words.number(abs(now - before)) + _percent(now, before)
+            change = _change(now - before, size, words.number(before), more_is)
+        return Tile(title, words.number(now), note, change)
+
+    def rate(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
+        """A ratio, and by how many points of a hundred it differs."""
+        now, before, change = of(self.now), self.before and of(self.before), None
+        if isinstance(now, float) and isinstance(before, float):
+            points = round((now - before) * 100, 1)
+            change = _change(points, f"{abs(points):.1f} points", words.share(before), "good")
+        return Tile(title, words.share(now), note, change)
+
+    def duration(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
+        """A duration, and how much longer or shorter it is."""
+        now, before, change = of(self.now), self.before and of(self.before), None
+        if isinstance(now, float) and isinstance(before, float):
+            size = words.duration(abs(now - before)) + _percent(now, before)
+            change = _change(now - before, size, words.duration(before), "bad")
+        return Tile(title, words.duration(now), note, change)
+
+
+def _open(number: int) -> str:
+    return f"{words.number(number)} not ended" if number else ""
+
+
+def _change(difference: float, size: str, before: str, more_is: str) -> Change:
+    if not difference:
+        return Change("=", "the same", before)
+    moods = {"": ("", ""), "good": ("good", "bad"), "bad": ("bad", "good")}[more_is]
+    return Change("▲" if difference > 0 else "▼", size, before, moods[difference < 0])
+
+
+def _percent(now: float, before: float) -> str:
+    """The difference as a part of what was before, if there was anything."""
+    if before <= 0:
+        return ""
+    percent = abs(now - before) / before * 100
+    return f" ({percent:,.0f} %)" if percent >= 9.95 else f" ({percent:.1f} %)"

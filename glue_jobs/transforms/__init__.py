@@ -1,0 +1,1 @@
+"""Frames in, frames out: what the rows mean. Nothing here knows where they are kept."""

@@ -1,0 +1,169 @@
+"""Orders of JobScheduler: their runs, the steps of each, and the time that the nodes of a chain take."""
+
+from typing import Any, Final, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from glue_jobs.transforms.groups import Groups, column, day_of, seconds_between, time_of, where, with_columns
+
+_NAMED: Final = ("chain", "order", "run")
+
+Bools: TypeAlias = Any
+"""Truths, an array of numpy."""
+
+
+def of_runs(parts: pa.Table) -> pa.Table:
+    """The events of orders in order, with the number of their run.
+
+    A run begins when the order is added, and when it starts again after it finished, or without having been added.
+    """
+    events = parts.sort_by([("chain", "ascending"), ("order", "ascending"), ("event_id", "ascending")])
+    is_new = _changes(events, "chain") | _changes(events, "order")
+    added, started, finished = (_is(events, name) for name in ("OrderAdded", "OrderStarted", "OrderFinished"))
+    # The event before that says whether a run is under way; none if that was of another order.
+    is_mark = added | started | finished
+    place = np.arange(events.num_rows)
+    latest = np.maximum.accumulate(np.where(is_mark, place, -1)) if events.num_rows else place
+    before = np.r_[-1, latest[:-1]][: events.num_rows]
+    begin_of_order = np.maximum.accumulate(np.where(is_new, place, 0)) if events.num_rows else place
+    under_way = (before >= begin_of_order) & ~finished[np.maximum(before, 0)]
+    begins = added | (started & ~under_way)
+    total = np.cumsum(begins)
+    run = total - (total - begins)[begin_of_order] if events.num_rows else total
+    return events.append_column("run", pa.array(run.astype(np.int64)))
+
+
+def order_runs(events: pa.Table) -> pa.Table:
+    """One row per run of an order; `events` have the number of their run."""
+    name, at_us, event_id = (column(events, one) for one in ("name", "at_us", "event_id"))
+    is_ended, is_finished = pc.equal(name, "OrderStepEnded"), pc.equal(name, "OrderFinished")
+    is_error = pc.and_(is_ended, pc.fill_null(pc.equal(column(events, "transition"), "Error"), False))
+    told = {
+        "added_us": where(at_us, pc.equal(name, "OrderAdded")),
+        "started_us": where(at_us, pc.equal(name, "OrderStarted")),
+        "ended_us": where(at_us, is_finished),
+        "ended_id": where(event_id, is_finished),
+        "step_id": where(event_id, is_ended),
+        "error": is_error.cast(pa.int64()),
+    }
+    runs = Groups(with_columns(events, told), _NAMED)
+    added, started, ended = (runs.min("added_us"), runs.min("started_us"), runs.max("ended_us"))
+    has_failed = pc.fill_null(pc.equal(runs.last("error", by="step_id"), 1), False)
+    return pa.table(
+        {
+            "day": day_of(runs.min("at_us")),
+            **{key: runs.key(key) for key in _NAMED},
+            "added": time_of(added),
+            "started": time_of(started),
+            "ended": time_of(ended),
+            "seconds": seconds_between(started, ended),
+            "waited": seconds_between(added, started),
+            "steps": runs.count("name", "OrderStepStarted"),
+            "setbacks": runs.count("name", "OrderSetBack"),
+            "suspensions": runs.count("name", "OrderSuspended"),
+            "errors": runs.sum("error"),
+            "end_node": runs.last("node", by="ended_id"),
+            "result": where(pc.if_else(has_failed, "failure", "success"), pc.is_valid(ended)),
+        }
+    )
+
+
+def order_steps(events: pa.Table) -> pa.Table:
+    """One row per step of a run; it ended if the next thing said of a step is that it did."""
+    dated = _dated(events)
+    steps = dated.filter(pc.is_in(column(dated, "name"), pa.array(["OrderStepStarted", "OrderStepEnded"])))
+    is_start = _is(steps, "OrderStepStarted")
+    is_first = np.zeros(steps.num_rows, dtype=bool)
+    for key in _NAMED:
+        is_first |= _changes(steps, key)
+    # The event that follows, if it is of the same run and says that the step ended.
+    is_over = np.append(~is_first[1:] & ~is_start[1:], np.zeros(min(steps.num_rows, 1), dtype=bool)) & is_start
+    following = pa.array(np.where(is_over, np.arange(steps.num_rows) + 1, 0), mask=~is_over)
+    ended = column(steps, "at_us").take(following)
+    number = np.cumsum(is_start)
+    begin = np.maximum.accumulate(np.where(is_first, np.arange(steps.num_rows), 0)) if steps.num_rows else number
+    step = number - (number - is_start)[begin] if steps.num_rows else number
+    table = pa.table(
+        {
+            "day": column(steps, "day"),
+            **{key: column(steps, key) for key in _NAMED},
+            "step": pa.array(step.astype(np.int64)),
+            "node": column(steps, "node"),
+            "task": column(steps, "task"),
+            "started": time_of(column(steps, "at_us")),
+            "ended": time_of(ended),
+            "seconds": seconds_between(column(steps, "at_us"), ended),
+            "result": pc.utf8_lower(column(steps, "transition").take(following)),
+        }
+    )
+    return table.filter(pa.array(is_start))
+
+
+def setbacks(events: pa.Table) -> pa.Table:
+    """Where orders were set back, a row each."""
+    found = _dated(events)
+    return found.filter(pc.equal(found["name"], "OrderSetBack")).select(["day", "chain", "node"])
+
+
+def chain_nodes(steps: pa.Table, back: pa.Table) -> pa.Table:
+    """The steps at each node of a chain, how long they take, and how often orders are set back there."""
+    taken = pa.table(
+        {
+            "chain": column(steps, "chain"),
+            "node": column(steps, "node"),
+            "result": column(steps, "result"),
+            "seconds": column(steps, "seconds"),
+            "step": pa.repeat(1, steps.num_rows),
+            "over": pc.is_valid(column(steps, "ended")).cast(pa.int64()),
+            "setback": pa.repeat(0, steps.num_rows),
+        }
+    )
+    none = pa.repeat(0, back.num_rows)
+    returned = pa.table(
+        {
+            "chain": column(back, "chain"),
+            "node": column(back, "node"),
+            "result": pa.nulls(back.num_rows, pa.string()),
+            "seconds": pa.nulls(back.num_rows, pa.float64()),
+            "step": none,
+            "over": none,
+            "setback": pa.repeat(1, back.num_rows),
+        }
+    )
+    nodes = Groups(pa.concat_tables([taken, returned]), ["chain", "node"])
+    return pa.table(
+        {
+            "chain": nodes.key("chain"),
+            "node": nodes.key("node"),
+            "steps": nodes.sum("step"),
+            "ended": nodes.sum("over"),
+            "errors": nodes.count("result", "error"),
+            "setbacks": nodes.sum("setback"),
+            **nodes.durations(),
+        }
+    )
+
+
+def _dated(events: pa.Table) -> pa.Table:
+    """The events of runs, in order, with the day of their run: that of its first event."""
+    is_first = np.zeros(events.num_rows, dtype=bool)
+    for key in _NAMED:
+        is_first |= _changes(events, key)
+    begin = np.maximum.accumulate(np.where(is_first, np.arange(events.num_rows), 0)) if events.num_rows else is_first
+    return events.append_column("day", day_of(column(events, "at_us").take(pa.array(begin.astype(np.int64)))))
+
+
+def _changes(table: pa.Table, name: str) -> Bools:
+    """Which rows have another value than the row before."""
+    values = column(table, name)
+    found = np.ones(table.num_rows, dtype=bool)
+    if table.num_rows > 1:
+        found[1:] = pc.not_equal(values[1:], values[:-1]).to_numpy(zero_copy_only=False)
+    return found
+
+
+def _is(table: pa.Table, name: str) -> Bools:
+    found: Bools = pc.equal(column(table, "name"), name).to_numpy(zero_copy_only=False)
+    return found

@@ -1,0 +1,1 @@
+"""The page of the reports, made of small tables that are written by hand."""
