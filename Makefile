@@ -45,9 +45,11 @@ test: test-spark .venv/dev .venv-ministack/ready tests/clients/node_modules
 	# What fails while others load the machine has to pass by itself.
 	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
 
-# The jobs of Spark have a venv of their own, and so have their tests.
-test-spark: .venv-spark/tests
-	.venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue
+# The jobs of Spark have a venv of their own, and so have their tests; some are run on the Spark of Glue 5.1, too.
+GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue
+test-spark: .venv-spark/tests .venv-spark35/ready
+	.venv-spark/bin/python $(GLUE_TESTS) tests/glue
+	.venv-spark35/bin/python $(GLUE_TESTS) tests/glue/test_reports.py -k "in_one_load or after_every_export"
 
 check: .venv/dev
 	$(BIN)/ruff format --check .

@@ -27,7 +27,6 @@ _ON_ONE_MACHINE: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
 # Java only moves rows here: what its second compiler and a parallel collector cost is not won back.
 _JAVA: Final = f'-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "-Dlog4j2.configurationFile={_LOGGING.as_uri()}"'
@@ -51,6 +50,8 @@ def session(name: str, java: str = "") -> SparkSession:
         settings["spark.sql.shuffle.partitions"] = str(TASKS_PER_CORE * cores)
         # Java is silent about an archive that is not its own.
         shared = f"-XX:SharedArchiveFile={archive()} -Xlog:disable -Xlog:all=off" if archive().exists() else ""
+        # Bars are for people who look on.
+        settings["spark.ui.showConsoleProgress"] = str(sys.stderr.isatty()).lower()
         settings["spark.driver.extraJavaOptions"] = f"{_JAVA} {shared} {java}"
         builder = builder.master(f"local[{cores}]")
     for setting, value in settings.items():
