@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from glue_jobs.errors import BrokenExport, HistoryError
@@ -18,16 +19,22 @@ from glue_jobs.transforms.commits import spans_of
 from glue_jobs.transforms.events import DAY_US, EVENT, events_of
 
 ROWS_AT_ONCE: Final = 100_000
-"""So many events are a row group, as far as they are of one day."""
-COMMITS_AT_ONCE: Final = 1_000
+"""So many events are a row group, as far as they are of one day …"""
+GROUP_BYTES: Final = 64 << 20
+"""… and unless they are as large as this before."""
+BYTES_AT_ONCE: Final = 8 << 20
+"""About so much text of events is in memory at once, several times over while it is taken apart."""
+
+_DEFLATED: Final = 5
+"""So much longer is what was deflated, as a rule."""
 
 
 def written(storage: Storage, commits: Iterable[pa.RecordBatch], found_in: Sequence[str]) -> Iterator[str]:
     """Write the events of commits that come in order; the JSON of each file that this makes."""
     files = _Files(storage, found_in)
     for batch in commits:
-        for begin in range(0, batch.num_rows, COMMITS_AT_ONCE):
-            for server, day, part in by_server_and_day(batch.slice(begin, COMMITS_AT_ONCE)):
+        for piece in _pieces(batch):
+            for server, day, part in by_server_and_day(piece):
                 yield from files.to(server, day)
                 files.add(part)
     yield from files.to(None, None)
@@ -72,6 +79,7 @@ class _Open:
         self._writer = pa.parquet.ParquetWriter(self._output, EVENT, compression="zstd", write_statistics=True)
         self._held: list[pa.Table] = []
         self._rows = 0
+        self._bytes = 0
         self._events = 0
         self._last_at = 0
 
@@ -82,7 +90,8 @@ class _Open:
         self._last_at = int(commits.column("at")[-1].as_py())
         self._held.append(events)
         self._rows += events.num_rows
-        if self._rows >= ROWS_AT_ONCE:
+        self._bytes += events.nbytes
+        if self._rows >= ROWS_AT_ONCE or self._bytes >= GROUP_BYTES:
             self._flush()
 
     def closed(self) -> EventFile:
@@ -97,7 +106,7 @@ class _Open:
         if self._held:
             self._writer.write_table(pa.concat_tables(self._held), row_group_size=self._rows)
         self._events += self._rows
-        self._held, self._rows = [], 0
+        self._held, self._rows, self._bytes = [], 0, 0
 
 
 def _located(commits: pa.RecordBatch, found_in: Sequence[str], failure: HistoryError) -> HistoryError:
@@ -109,6 +118,17 @@ def _located(commits: pa.RecordBatch, found_in: Sequence[str], failure: HistoryE
             of = commit.to_pylist()[0]
             return BrokenExport(found_in[of["file"]], f"session {of['session']} of server {of['server']}: {found}")
     return failure
+
+
+def _pieces(commits: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Commits that follow each other, cut where they are enough for once."""
+    if not commits.num_rows:
+        return
+    body, z = (pc.fill_null(pc.binary_length(commits.column(name)), 0) for name in ("body", "z"))
+    size = np.cumsum(body.to_numpy().astype(np.int64) + _DEFLATED * z.to_numpy().astype(np.int64))
+    cuts = np.flatnonzero(np.diff(size // BYTES_AT_ONCE)) + 1
+    for begin, end in zip(np.r_[0, cuts], np.r_[cuts, len(size)], strict=True):
+        yield commits.slice(begin, end - begin)
 
 
 def by_server_and_day(commits: pa.RecordBatch) -> Iterator[tuple[int, int, pa.RecordBatch]]:

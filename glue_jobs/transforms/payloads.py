@@ -10,6 +10,8 @@ import pyarrow.json
 
 ONE_BY_ONE: Final = 64
 """Where something is of another kind, so few payloads around it are looked at one by one."""
+LONGEST_NUMBER: Final = 20
+"""Digits of the longest number that is asked for; Python reads longer ones slowly, or not at all."""
 
 
 def fields(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
@@ -20,7 +22,7 @@ def fields(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
         return _parsed(payloads, kinds)
     except pa.ArrowInvalid:
         if len(payloads) <= ONE_BY_ONE:
-            return pa.array([_of_kind(_data(text), kinds) for text in payloads.to_pylist()], kinds)
+            return pa.concat_arrays([_alone(payload, kinds) for payload in payloads])
     half = len(payloads) // 2
     return pa.concat_arrays([fields(payloads[:half], kinds), fields(payloads[half:], kinds)])
 
@@ -41,12 +43,25 @@ def _parsed(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
     return table["data"].combine_chunks()
 
 
-def _data(payload: str | None) -> Any:
+def _alone(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
+    """The fields of one payload, as far as they are of their kinds."""
     try:
-        parsed = json.loads(payload or "{}")
-    except (ValueError, RecursionError):
-        return None
-    return parsed.get("data") if isinstance(parsed, dict) and parsed.get("type") == "json" else None
+        parsed = json.loads(payload.as_py() or "{}", parse_int=_number)
+    except (ValueError, RecursionError):  # it goes too deep for Python
+        return _parsed_or_nothing(payload, kinds)
+    is_json = isinstance(parsed, dict) and parsed.get("type") == "json"
+    return pa.array([_of_kind(parsed.get("data"), kinds) if is_json else None], kinds)
+
+
+def _parsed_or_nothing(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
+    try:
+        return _parsed(pa.array([payload.as_py()]), kinds)
+    except pa.ArrowInvalid:
+        return pa.nulls(1, kinds)
+
+
+def _number(digits: str) -> int | None:
+    return int(digits) if len(digits) <= LONGEST_NUMBER else None
 
 
 def _of_kind(value: Any, kind: pa.DataType) -> Any:

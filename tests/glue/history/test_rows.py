@@ -6,10 +6,12 @@ from pathlib import Path
 
 import duckdb
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from glue_jobs import event_files
 from glue_jobs.transforms.events import events_of
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place
@@ -199,3 +201,14 @@ def test_any_program_can_read_it(place: Place) -> None:
     pattern = Path(place.lake) / "events/*/*/*.parquet"
     asked = f"select server, type[2], count(*) from '{pattern}' where type[1] = 'job' group by all order by all"
     assert duckdb.connect().execute(asked).fetchall() == [(1, "progress", 58), (2, "progress", 4)]
+
+
+def test_large_commits_are_taken_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(event_files, "BYTES_AT_ONCE", 1_000)
+    monkeypatch.setattr(event_files, "GROUP_BYTES", 4_000)
+    commits = [replace(commit, deflated=bool(commit.session % 2)) for commit in commits_of(1, range(1, 60), events=3)]
+    exports.full_export(place.exports, "01", commits)
+    place.load()
+    assert place.rows == rows_of(commits)
+    (path, *_) = sorted(place.lake.rglob("events/*/*/*.parquet"))
+    assert pq.ParquetFile(path).num_row_groups > 1
