@@ -6,6 +6,7 @@
 # make report  tables and a page with charts of all that is in the log
 # make export  write what is new in the layout of a DynamoDB export
 # make preview  all messages that observers send, on a page to look at
+# make package  the app and its CloudFormation template for AWS, STAGE=dev, test or prod
 # make torture, make bench, make bench-spark   proof and speed; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -18,7 +19,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild export report demo test test-spark check format torture bench bench-spark preview clean
+.PHONY: help run token rebuild export report demo test test-spark check format torture bench bench-spark package preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -69,6 +70,9 @@ bench: .venv/dev .venv-umadb/ready
 
 bench-spark: .venv/dev .venv-spark/tests
 	$(BIN)/python -m benchmarks.spark $(ARGS)
+
+package: .venv/embedded
+	@$(BIN)/python -m infra.cloud.package --stage "$(or $(STAGE),dev)"
 
 preview: .venv/embedded
 	@$(BIN)/python -m infra.preview

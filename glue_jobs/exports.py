@@ -4,6 +4,7 @@ import base64
 import binascii
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -33,16 +34,17 @@ class Export:
     files: tuple[DataFile, ...]
 
 
-def find_exports(storage: Storage) -> list[Export]:
-    """All exports that are complete, in the order of their ids.
+def find_exports(storage: Storage, loaded: Collection[str] = ()) -> list[Export]:
+    """All exports that are complete and not `loaded` yet, in the order of their ids.
 
+    Those that were loaded are not even looked at: S3 may be about to expire them, one file today, another tomorrow.
     DynamoDB writes the summary last: an export without one is not complete yet. Where there is no folder of DynamoDB
     at all, whatever data files there are count as one export, and must be believed.
     """
     folders = storage.folders(FOLDER)
     if not folders:
         return _without_manifest(storage)
-    found = [_export(storage, folder) for folder in folders]
+    found = [_export(storage, folder) for folder in folders if folder.rpartition("/")[2] not in loaded]
     return [export for export in found if export is not None]
 
 

@@ -79,7 +79,7 @@ def load_exports(exports: Storage, lake: Lake, write: Writing = by_spark) -> Loa
     lake.recover()
     loads = lake.loads()
     loaded = {export for load in loads for export in load.exports}
-    new = [export for export in find_exports(exports) if export.id not in loaded]
+    new = [export for export in find_exports(exports, loaded) if export.id not in loaded]
     if not new:
         return None
     number = loads[-1].number + 1 if loads else 1

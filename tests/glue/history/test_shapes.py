@@ -186,3 +186,12 @@ def test_the_first_part_is_there_before_the_last_was_read(tmp_path: Path) -> Non
     assert len(next(parts)) > 0
     with pytest.raises(BrokenExport, match=r"large\.json\.gz: .*cut off"):
         list(parts)
+
+
+def test_an_export_that_was_loaded_and_is_being_removed_stops_nobody(loaded: Place) -> None:
+    """S3 lets files expire one after the other."""
+    (listed,) = loaded.exports.rglob(FILES)
+    listed.unlink()
+    exports.full_export(loaded.exports, "02", commits_of(1, range(4, 6)))
+    loaded.load()
+    assert loaded.rows == rows_of(commits_of(1, range(1, 6)))

@@ -1,0 +1,1 @@
+"""The cloud: the package for AWS, made of the app and of the templates in `infra/template`."""
