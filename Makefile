@@ -19,7 +19,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild export report demo test test-spark check format torture bench bench-spark package preview clean
+.PHONY: help run token rebuild export report demo test test-spark test-spark35 check format torture bench bench-spark package preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -46,11 +46,13 @@ test: test-spark .venv/dev .venv-ministack/ready tests/clients/node_modules
 	# What fails while others load the machine has to pass by itself.
 	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
 
-# The jobs of Spark have a venv of their own, and so have their tests; some are run on the Spark of Glue 5.1, too.
-GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue
-test-spark: .venv-spark/tests .venv-spark35/ready
-	.venv-spark/bin/python $(GLUE_TESTS) tests/glue
-	.venv-spark35/bin/python $(GLUE_TESTS) tests/glue/test_reports.py -k "in_one_load or after_every_export"
+# The jobs of Spark have a venv of their own, and so have their tests; they can be run on the Spark of Glue 5.1, too.
+GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue
+test-spark: .venv-spark/tests
+	.venv-spark/bin/python $(GLUE_TESTS) -n 2 --dist loadfile
+
+test-spark35: .venv-spark35/ready
+	.venv-spark35/bin/python $(GLUE_TESTS) -k "not as_glue_runs_them"
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
