@@ -47,7 +47,8 @@ test: test-spark .venv/dev .venv-ministack/ready tests/clients/node_modules
 	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
 
 # The jobs of Spark have a venv of their own, and so have their tests; they can be run on the Spark of Glue 5.1, too.
-GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue
+# What takes longest is begun first.
+GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
 test-spark: .venv-spark/tests
 	.venv-spark/bin/python $(GLUE_TESTS) -n 2 --dist loadfile
 

@@ -498,7 +498,7 @@ def whole(history: History) -> Tables:
     return tables_of_exports(Export("whole", FULL, history))
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(split_histories())
 def test_it_does_not_matter_how_commits_are_spread_over_exports(both: tuple[History, tuple[Export, ...]]) -> None:
     history, exports = both

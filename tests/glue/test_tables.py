@@ -21,7 +21,7 @@ def test_a_month_has_the_same_tables_in_both_computations(seed: int, tmp_path: P
     assert_same(without_spark.tables(tmp_path), wanted)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(split_histories())
 def test_whatever_happened_both_computations_say_the_same(told: tuple[object, list[Export]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
