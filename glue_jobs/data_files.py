@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.json
+import pyarrow.compute
 
+from glue_jobs import json_lines
 from glue_jobs.errors import BrokenExport
 from glue_jobs.exports import DataFile
 from glue_jobs.storage import Storage
@@ -91,11 +92,7 @@ def _inflated(storage: Storage, file: DataFile) -> Iterator[bytes]:
 
 def _parsed(file: DataFile, block: bytes, before: int) -> pa.Table:
     try:
-        rows = pyarrow.json.read_json(
-            pa.BufferReader(block),
-            read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(block) + 1),
-            parse_options=pyarrow.json.ParseOptions(explicit_schema=_LINE, unexpected_field_behavior="error"),
-        )
+        rows = json_lines.parsed(block, _LINE, "error")
         # The parser takes any bytes for text.
         rows.validate(full=True)
         return rows

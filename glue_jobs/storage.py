@@ -66,12 +66,6 @@ class Storage:
         files.create_dir(f"{root}/{to}".rpartition("/")[0], recursive=True)
         files.move(f"{root}/{path}", f"{root}/{to}")
 
-    def replace(self, path: str, to: str) -> None:
-        """Have a directory in the place of another; if there is none, the other is gone too."""
-        self.remove(to)
-        for file in self.files(path):
-            self.move(file, to + file.removeprefix(path))
-
     def remove(self, path: str) -> None:
         """Remove a directory with all that is in it, if there is one."""
         files, root = self._open()

@@ -10,8 +10,8 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
 
+from glue_jobs import json_lines
 from glue_jobs.errors import HistoryError
 
 EVENT: Final = pa.schema(
@@ -78,11 +78,7 @@ class _Lines:
         """What stands before the payload, parsed."""
         text = self._kept(head=True, payload=False, end=True)
         try:
-            heads = pyarrow.json.read_json(
-                pa.BufferReader(text),
-                read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-                parse_options=pyarrow.json.ParseOptions(explicit_schema=_HEAD, unexpected_field_behavior="error"),
-            )
+            heads = json_lines.parsed(text, _HEAD, "error")
         except pa.ArrowInvalid as failure:
             raise HistoryError(f"an event is not as events are: {failure}") from failure
         types = heads["type"].combine_chunks()

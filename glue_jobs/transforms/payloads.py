@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.json
+
+from glue_jobs import json_lines
 
 ONE_BY_ONE: Final = 64
 """Where something is of another kind, so few payloads around it are looked at one by one."""
@@ -31,13 +32,7 @@ def _parsed(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
     """The fields, if all of them are of their kinds."""
     lines = pc.binary_join_element_wise(pc.fill_null(payloads, "{}"), "", "\n")
     text = b"".join([lines.buffers()[2]]) if lines.offset == 0 else "".join(lines.to_pylist()).encode()
-    table = pyarrow.json.read_json(
-        pa.BufferReader(text),
-        read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
-        parse_options=pyarrow.json.ParseOptions(
-            explicit_schema=pa.schema([("data", kinds)]), unexpected_field_behavior="ignore"
-        ),
-    )
+    table = json_lines.parsed(text, pa.schema([("data", kinds)]), "ignore")
     if table.num_rows != len(payloads):
         raise pa.ArrowInvalid("a payload is not one line")
     return table["data"].combine_chunks()
