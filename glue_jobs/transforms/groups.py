@@ -115,6 +115,11 @@ def column(table: pa.Table, name: str) -> pa.Array:
     return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
+def begins_of(is_first: Any) -> Ints:
+    """Where the rows begin that each row follows, of rows some of which are the first."""
+    return np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))
+
+
 def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
     """The table with more columns."""
     for name, values in columns.items():

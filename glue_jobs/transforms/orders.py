@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, column, day_of, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.groups import Groups, begins_of, column, day_of, seconds_between, time_of, where, with_columns
 
 _NAMED: Final = ("chain", "order", "run")
 
@@ -25,13 +25,13 @@ def of_runs(parts: pa.Table) -> pa.Table:
     # The event before that says whether a run is under way; none if that was of another order.
     is_mark = added | started | finished
     place = np.arange(events.num_rows)
-    latest = np.maximum.accumulate(np.where(is_mark, place, -1)) if events.num_rows else place
+    latest = np.maximum.accumulate(np.where(is_mark, place, -1))
     before = np.r_[-1, latest[:-1]][: events.num_rows]
-    begin_of_order = np.maximum.accumulate(np.where(is_new, place, 0)) if events.num_rows else place
+    begin_of_order = begins_of(is_new)
     under_way = (before >= begin_of_order) & ~finished[np.maximum(before, 0)]
     begins = added | (started & ~under_way)
     total = np.cumsum(begins)
-    run = total - (total - begins)[begin_of_order] if events.num_rows else total
+    run = total - (total - begins)[begin_of_order]
     return events.append_column("run", pa.array(run.astype(np.int64)))
 
 
@@ -75,16 +75,13 @@ def order_steps(events: pa.Table) -> pa.Table:
     dated = _dated(events)
     steps = dated.filter(pc.is_in(column(dated, "name"), pa.array(["OrderStepStarted", "OrderStepEnded"])))
     is_start = _is(steps, "OrderStepStarted")
-    is_first = np.zeros(steps.num_rows, dtype=bool)
-    for key in _NAMED:
-        is_first |= _changes(steps, key)
+    is_first = _is_first(steps)
     # The event that follows, if it is of the same run and says that the step ended.
     is_over = np.append(~is_first[1:] & ~is_start[1:], np.zeros(min(steps.num_rows, 1), dtype=bool)) & is_start
     following = pa.array(np.where(is_over, np.arange(steps.num_rows) + 1, 0), mask=~is_over)
     ended = column(steps, "at_us").take(following)
     number = np.cumsum(is_start)
-    begin = np.maximum.accumulate(np.where(is_first, np.arange(steps.num_rows), 0)) if steps.num_rows else number
-    step = number - (number - is_start)[begin] if steps.num_rows else number
+    step = number - (number - is_start)[begins_of(is_first)]
     table = pa.table(
         {
             "day": column(steps, "day"),
@@ -148,11 +145,16 @@ def chain_nodes(steps: pa.Table, back: pa.Table) -> pa.Table:
 
 def _dated(events: pa.Table) -> pa.Table:
     """The events of runs, in order, with the day of their run: that of its first event."""
-    is_first = np.zeros(events.num_rows, dtype=bool)
+    begin = pa.array(begins_of(_is_first(events)))
+    return events.append_column("day", day_of(column(events, "at_us").take(begin)))
+
+
+def _is_first(events: pa.Table) -> Bools:
+    """Which of them are the first of their run."""
+    found = np.zeros(events.num_rows, dtype=bool)
     for key in _NAMED:
-        is_first |= _changes(events, key)
-    begin = np.maximum.accumulate(np.where(is_first, np.arange(events.num_rows), 0)) if events.num_rows else is_first
-    return events.append_column("day", day_of(column(events, "at_us").take(pa.array(begin.astype(np.int64)))))
+        found |= _changes(events, key)
+    return found
 
 
 def _changes(table: pa.Table, name: str) -> Bools:

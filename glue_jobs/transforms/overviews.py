@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, column, joined, ratio, texts, time_of
+from glue_jobs.transforms.groups import Groups, begins_of, column, joined, ratio, texts, time_of
 
 MOST: Final = 10
 """So many of the slowest and of the most failing are listed."""
@@ -132,8 +132,7 @@ def _ranked(rows: pa.Table, order: Sequence[tuple[str, str]]) -> pa.Table:
     kinds = column(in_order, "kind").to_numpy(zero_copy_only=False)
     is_first = np.ones(len(kinds), dtype=bool)
     is_first[1:] = kinds[1:] != kinds[:-1]
-    begins = np.maximum.accumulate(np.where(is_first, np.arange(len(kinds)), 0)) if len(kinds) else is_first
-    rank = pa.array((np.arange(len(kinds)) - begins + 1).astype(np.int32))
+    rank = pa.array((np.arange(len(kinds)) - begins_of(is_first) + 1).astype(np.int32))
     return in_order.append_column("rank", rank).filter(pc.less_equal(rank, MOST))
 
 
