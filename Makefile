@@ -1,12 +1,18 @@
 # make run    the server on http://127.0.0.1:8000 (HOST, PORT and DATA_DIR change that)
 # make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
 # make test   all tests;  make check  format, lint, types, import rules
-# make rebuild   build the views anew from the log, also while the server runs
+# make rebuild   build the views anew from the log, also while the server runs;  STAGE=prod those of a stage on AWS
 # make demo   fill the log with a month of made-up events;  ORG=name another organization's log
 # make report  tables and a page with charts of all that is in the log
 # make export  write what is new in the layout of a DynamoDB export
 # make preview  all messages that observers send, on a page to look at
+# make cloud  the cloud on this machine: real Lambdas on ministack, or on what AWS_ENDPOINT_URL points to
+# make api-docs  docs/api.md, from the code
 # make package  the app and its CloudFormation template for AWS, STAGE=dev, test or prod
+# make deploy  that stage to AWS: shows what would change, asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
+# make destroy  that stage with all it holds, unless it is protected
+# make restore  put back what the log of a stage lost: STAGE=prod TO=2026-11-16T10:00:00Z, or TABLE=name;  DRY=1
+# make retire  delete the events of an organization that left: STAGE=prod ORG=acme;  BEFORE=time
 # make torture, make bench, make bench-spark   proof and speed; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -19,7 +25,7 @@ PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
 
-.PHONY: help run token rebuild export report demo test test-spark test-spark35 check format torture bench bench-spark package preview clean
+.PHONY: help install run token rebuild export report demo test test-spark test-spark35 check format torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -30,8 +36,8 @@ run: .venv/embedded
 token: .venv/embedded
 	@$(BIN)/python -m infra.embedded.tokens --user "$(or $(if $(filter command,$(firstword $(origin USER))),$(USER)),operator)" --org "$(or $(ORG),local)" --groups "$(if $(filter command,$(firstword $(origin GROUPS))),$(GROUPS),readers,publishers)"
 
-rebuild: .venv/embedded
-	@$(BIN)/python -m infra.embedded.rebuild
+rebuild: $(if $(STAGE),.venv/cloud,.venv/embedded)
+	@$(BIN)/python -m $(if $(STAGE),infra.cloud.rebuild --stage "$(STAGE)",infra.embedded.rebuild)
 
 export: .venv/embedded
 	@$(BIN)/python -m infra.embedded.export $(ARGS)
@@ -42,18 +48,29 @@ report: .venv/embedded .venv-spark/ready
 demo: .venv/embedded
 	@$(BIN)/python -m infra.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
-test: test-spark .venv/dev .venv-ministack/ready tests/clients/node_modules
-	# What fails while others load the machine has to pass by itself.
-	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile) || $(BIN)/python -m pytest --last-failed
+# All that tests need; `make -j4 install` installs it side by side.
+install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules
+
+# What takes longest is begun first.
+LONGEST := tests/cloud tests/console tests/documents tests/embedded
+
+# The tests of Spark run beside all others. What fails while others load the machine has to pass by itself.
+test: install
+	spark=$$(mktemp)
+	$(GLUE_TESTS) -n 2 --dist loadfile > $$spark 2>&1 & beside=$$!
+	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests) && main=0 || main=$$?
+	wait $$beside && echo "Spark: $$(tail -1 $$spark)" || { cat $$spark; $(GLUE_TESTS) --last-failed; }
+	rm -f $$spark
+	[ $$main = 0 ] || $(BIN)/python -m pytest --last-failed
 
 # The jobs of Spark have a venv of their own, and so have their tests; they can be run on the Spark of Glue 5.1, too.
 # What takes longest is begun first.
-GLUE_TESTS := -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
+GLUE_TESTS = .venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
 test-spark: .venv-spark/tests
-	.venv-spark/bin/python $(GLUE_TESTS) -n 2 --dist loadfile
+	$(GLUE_TESTS) -n 2 --dist loadfile
 
 test-spark35: .venv-spark35/ready
-	.venv-spark35/bin/python $(GLUE_TESTS) -k "not as_glue_runs_them"
+	$(GLUE_TESTS:.venv-spark/%=.venv-spark35/%) -k "not as_glue_runs_them"
 
 check: .venv/dev
 	$(BIN)/ruff format --check .
@@ -77,6 +94,24 @@ bench-spark: .venv/dev .venv-spark/tests
 package: .venv/embedded
 	@$(BIN)/python -m infra.cloud.package --stage "$(or $(STAGE),dev)"
 
+deploy: .venv/cloud $(if $(AWS_ENDPOINT_URL),.venv-sam/ready)
+	@$(BIN)/python -m infra.cloud.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(PARAMS)
+
+destroy: .venv/cloud
+	@$(BIN)/python -m infra.cloud.destroy --stage "$(STAGE)" $(if $(filter 1,$(YES)),--yes)
+
+restore: .venv/cloud
+	@$(BIN)/python -m infra.cloud.restore --stage "$(STAGE)" $(if $(TO),--to "$(TO)") $(if $(TABLE),--table "$(TABLE)") $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(YES)),--yes)
+
+retire: .venv/cloud
+	@$(BIN)/python -m infra.cloud.retire --stage "$(STAGE)" --org "$(ORG)" $(if $(BEFORE),--before "$(BEFORE)") $(if $(filter 1,$(YES)),--yes)
+
+cloud: .venv/cloud .venv-sam/ready $(if $(AWS_ENDPOINT_URL),,.venv-ministack/ready)
+	@exec $(BIN)/python -m infra.cloud.local --stage "$(or $(STAGE),dev)" $(if $(PORT),--port $(PORT)) $(ARGS) $(PARAMS)
+
+api-docs: .venv/embedded
+	@$(BIN)/python -m infra.api_docs
+
 preview: .venv/embedded
 	@$(BIN)/python -m infra.preview
 
@@ -92,10 +127,15 @@ clean:
 	@$(BIN)/python $(PIP) install -r requirements-embedded.txt
 	@touch $@
 
-.venv/dev: requirements-dev.txt requirements-embedded.txt requirements.txt | .venv/bin/python
+.venv/cloud: requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
+	@echo "Installing what deployments need into .venv ..."
+	@$(BIN)/python $(PIP) install -r requirements-cloud.txt
+	@touch $@ .venv/embedded
+
+.venv/dev: requirements-dev.txt requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
 	@echo "Installing what development needs into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-dev.txt
-	@touch $@ .venv/embedded
+	@touch $@ .venv/embedded .venv/cloud
 
 .venv-%/ready: requirements-%.txt
 	@echo "Installing $* into .venv-$* ..."

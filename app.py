@@ -8,8 +8,22 @@ from chalice.app import Chalice
 from chalicelib.api import exports, parameters, requests, responses, sqs, streams
 from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import DIRECTORY
-from chalicelib.routes import access, events, jobscheduler, objects, observers, organizations, pushy
-from chalicelib.services.consumers import catch_up
+from chalicelib.routes import (
+    access,
+    console,
+    events,
+    jobscheduler,
+    objects,
+    observers,
+    openapi,
+    organizations,
+    people,
+    previews,
+    pushy,
+    reports,
+    system,
+)
+from chalicelib.services.consumers import catch_up, lag
 from chalicelib.services.delivering import Delivering
 from chalicelib.services.delivery_batches import deliver_batch, queue_of
 from chalicelib.services.ingest import ingest as ingest_messages
@@ -18,11 +32,27 @@ from chalicelib.services.reporting import report_link
 from chalicelib.services.rounds import all_of, each
 from chalicelib.wiring import Annals, annals
 from chalicelib.wiring.exports import reporting, table_exporting
+from chalicelib.wiring.observing import observed
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
-for part in (access, events, jobscheduler, objects, pushy, observers, organizations):
+for part in (
+    access,
+    console,
+    people,
+    events,
+    jobscheduler,
+    objects,
+    pushy,
+    observers,
+    previews,
+    reports,
+    organizations,
+    system,
+    openapi,
+):
     app.register_blueprint(part.routes)
+app.register_middleware(observed)
 
 
 @app.lambda_function(name="publish")
@@ -52,9 +82,10 @@ def project(event: dict[str, Any], context: object) -> dict[str, Any]:
     del context
     parts = annals()
     consumer = projector(parts.views)
+    caught_up = lag("ProjectLag", parts.clock, parts.measure)
     failed = each(
         streams.projected(event),
-        lambda server: catch_up(consumer, server, parts.log, parts.views, _kept(parts, server)),
+        lambda server: catch_up(consumer, server, parts.log, parts.views, _kept(parts, server), caught_up),
     )
     return streams.partial_failures(event, failed)
 
@@ -65,9 +96,10 @@ def observe(event: dict[str, Any], context: object) -> dict[str, Any]:
     del context
     parts = annals()
     consumer = parts.observing.consumer
+    caught_up = lag("ObserveLag", parts.clock, parts.measure)
     failed = each(
         streams.observed(event),
-        lambda server: catch_up(consumer, server, parts.log, parts.progress, _kept(parts, server)),
+        lambda server: catch_up(consumer, server, parts.log, parts.progress, _kept(parts, server), caught_up),
     )
     return streams.partial_failures(event, failed)
 
@@ -82,6 +114,7 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
         queue_of(parts.outbox),
         parts.clock,
         context.get_remaining_time_in_millis,
+        parts.measure,
     )
     return sqs.brought_again(failed)
 

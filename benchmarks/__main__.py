@@ -43,6 +43,11 @@ def main() -> None:
     subprocess.run([*cost, "--quick"] if args.quick else cost, cwd=servers.ROOT, check=True)
     print(flush=True)
     subprocess.run([sys.executable, "-m", "benchmarks.dynamodb_units"], cwd=servers.ROOT, check=True)
+    print(flush=True)
+    functions = [sys.executable, "-m", "benchmarks.functions"]
+    subprocess.run([*functions, "--quick"] if args.quick else functions, cwd=servers.ROOT, check=True)
+    print(flush=True)
+    subprocess.run([sys.executable, "-m", "benchmarks.aws_prices"], cwd=servers.ROOT, check=True)
     print(f"\n{time.monotonic() - started:.0f} s.")
 
 

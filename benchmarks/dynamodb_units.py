@@ -122,7 +122,7 @@ def main() -> None:
 
 
 def _reads(directory: Path) -> Iterator[tuple[str, ...]]:
-    log, views = _stores(directory)
+    log, views = stores(directory)
     history.fill(log, EVENTS)
     history.project(views, log)
     present, server = Present(log, views), history.SERVER
@@ -153,7 +153,7 @@ def _poll(present: Present, retention: Retention, server: int) -> None:
 
 
 def _writes(directory: Path) -> Iterator[tuple[str, ...]]:
-    log, views = _stores(directory)
+    log, views = stores(directory)
     commits = commits_of(history.BATCH, EVENTS)
     for start in range(0, len(commits), 500):
         log.append(list(islice(commits, start, start + 500)), [], 0)
@@ -164,7 +164,8 @@ def _writes(directory: Path) -> Iterator[tuple[str, ...]]:
     yield "all, in runs of 100 commits of 20 events", f"{total:.1f}"
 
 
-def _stores(directory: Path) -> tuple[CountedLog, CountedViews]:
+def stores(directory: Path) -> tuple[CountedLog, CountedViews]:
+    """A log and its views, counted."""
     log = CountedLog(Database(directory / "annals.sqlite", durable=False))
     return log, CountedViews(Database(directory / "views.sqlite", SCHEMA, durable=False))
 

@@ -49,6 +49,10 @@ class Settings:
 
     store: str
     """`sqlite` or `dynamodb`."""
+    function: str
+    """The name of the Lambda function that this is; empty if it is none."""
+    tracing: bool
+    """Whether a Lambda function tells X-Ray what it does."""
     data_dir: Path
     log_table: str
     views_table: str
@@ -98,9 +102,12 @@ class Settings:
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
         """What the environment says; on Lambda the defaults are DynamoDB's."""
         get = environment.get
-        on_lambda = "AWS_LAMBDA_FUNCTION_NAME" in environment
+        function = get("AWS_LAMBDA_FUNCTION_NAME") or ""
+        on_lambda = bool(function)
         return cls(
             store=get("STORE") or ("dynamodb" if on_lambda else "sqlite"),
+            function=function,
+            tracing=get("TRACING") == "on",
             data_dir=Path(get("DATA_DIR") or "data"),
             log_table=get("LOG_TABLE") or "annals-log",
             views_table=get("VIEWS_TABLE") or "annals-views",

@@ -118,9 +118,17 @@ def test_the_app_knows_no_aws() -> None:
     assert [str(i) for i in imports(ROOT / "app.py") if i.top in ("boto3", "botocore")] == []
 
 
-def test_only_the_stores_and_deliveries_know_aws() -> None:
+def test_only_the_stores_the_deliveries_and_what_deploys_know_aws() -> None:
     found = [i for module in MODULES for i in imports(module) if i.top in ("boto3", "botocore")]
-    assert [str(i) for i in found if "store" not in i.module.parts and "delivery" not in i.module.parts] == []
+    assert [str(i) for i in found if not {"store", "delivery", "cloud"} & set(i.module.parts)] == []
+
+
+def test_only_observability_knows_powertools_and_only_the_app_and_its_wiring_know_observability() -> None:
+    found = [i for module in MODULES for i in imports(module)]
+    tools = [i for i in found if i.top in ("aws_lambda_powertools", "aws_xray_sdk")]
+    assert {i.module for i in tools} == {ROOT / "chalicelib" / "observability.py"}
+    knowing = {i.module for i in found if i.layer == "observability"}
+    assert {module.parent for module in knowing} <= {ROOT, ROOT / "chalicelib" / "wiring"}
 
 
 def test_only_the_sqlite_store_knows_sqlite() -> None:
@@ -157,7 +165,8 @@ def test_importing_a_module_reads_no_environment(module: Path) -> None:
 def test_importing_everything_opens_no_file_and_no_socket() -> None:
     """In a process that would notice; what other packages do is their matter."""
     names = [".".join(module.relative_to(ROOT).with_suffix("").parts) for module in MODULES]
-    names = [name.removesuffix(".__init__") for name in names if not name.endswith("__main__")]
+    # One is run by another Python, which has nothing of ours.
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith(("__main__", "cloud.expand"))]
     script = f"""
 import sys
 noticed = []
@@ -177,6 +186,13 @@ for name in {names!r}:
     importlib.import_module(name)
 print(noticed)
 """
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout == "[]\n"
+
+
+def test_whoever_starts_the_app_does_not_wait_for_what_few_need() -> None:
+    heavy = ["jwt", "jinja2", "boto3", "chalicelib.wiring.delivery", "chalicelib.services.previewing"]
+    script = f"import sys, app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
 

@@ -4,13 +4,17 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Self
+from typing import Any, Self
 
 from chalice.app import Request
 
 from chalicelib.api.tokens import Claims
+from chalicelib.domain import timestamps
 from chalicelib.domain.access import Groups
 from chalicelib.domain.errors import Forbidden
+
+LAST_S = 253_402_300_799
+"""The end of the calendar; issuers may say that a token never ends."""
 
 
 def context(claims: Claims) -> dict[str, str]:
@@ -32,6 +36,8 @@ class Caller:
     groups: frozenset[str]
     chosen: str | None = None
     """The organization named in the header `X-Organization`."""
+    expires_s: int = 0
+    """When their token ends."""
 
     @classmethod
     def of(cls, request: Request) -> Self:
@@ -44,6 +50,7 @@ class Caller:
             organizations=_names(given["organizations"]),
             groups=frozenset(_names(given["groups"])),
             chosen=request.headers.get("x-organization"),
+            expires_s=int(given.get("expires", 0)),
         )
 
     def publisher(self, names: Groups) -> Self:
@@ -76,6 +83,20 @@ class Caller:
     def meant(self) -> tuple[str, ...]:
         """The organizations that a query spans: the one in the header, else all of the token."""
         return (self.organization(),) if self.chosen is not None or not self.organizations else self.organizations
+
+    def json(self, names: Groups) -> dict[str, Any]:
+        """Who they are, as they are told themselves."""
+        return {
+            "user": self.user,
+            "organizations": self.organizations,
+            "groups": sorted(self.groups),
+            "may": {
+                "read": not self.groups.isdisjoint(names.readers | names.admins),
+                "publish": not self.groups.isdisjoint(names.publishers | names.admins),
+                "administer": self.is_admin(names),
+            },
+            "expires": timestamps.iso(min(self.expires_s, LAST_S) * 1_000_000),
+        }
 
     def _member(self, allowed: frozenset[str]) -> Self:
         if self.groups.isdisjoint(allowed):

@@ -4,8 +4,9 @@ from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
-from chalicelib.domain.ids import EventId
+from chalicelib.domain.ids import EventId, Id
 from chalicelib.domain.model import Model, WholeNumber
+from chalicelib.domain.observers import Configuration
 from chalicelib.domain.timestamps import Timestamp
 
 
@@ -38,6 +39,15 @@ class ReplayRequest(Model):
 
 
 class PreviewRequest(Model):
-    """The body of a preview: which event."""
+    """The body of a preview: the observer as it would be put, and an event, or the latest that it is about."""
 
-    event_id: EventId = Field(alias="eventId")
+    configuration: Configuration
+    event: Id | None = None
+
+
+class TestRequest(Model):
+    """The body of a test: which event, or the latest that the observer is about."""
+
+    __test__ = False  # or pytest takes it for one
+
+    event: Id | None = None

@@ -130,6 +130,16 @@ class ServerParameters(Model):
     max_results: Annotated[WholeNumber, Field(ge=0)] | None = Field(None, alias="maxResults")
 
 
+class ObjectsParameters(Model):
+    """The query of snapshots: the whole objects, a list of them in brief, or one as it was."""
+
+    brief: Literal["yes", "no"] = "no"
+    limit: Annotated[WholeNumber, Field(ge=1, le=5_000)] = 1_000
+    search: Annotated[str, Field(max_length=200)] = ""
+    state: Annotated[str, Field(max_length=200)] | None = None
+    at: EventId | None = None
+
+
 class PushFeedParameters(Model):
     """The query of an organization's push feed."""
 
@@ -140,6 +150,18 @@ class PushJobsParameters(Model):
     """The query of the list of push jobs."""
 
     limit: Annotated[WholeNumber, Field(ge=1, le=10_000)] = 1_000
+
+
+class TicketParameters(Model):
+    """The query of a report's page: what the link to it has."""
+
+    ticket: Annotated[str, Field(max_length=1_000)]
+
+
+class SignInRequest(Model):
+    """The body of a sign-in: the code that was printed."""
+
+    code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class NoParameters(Model):

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from chalicelib.api.responses import Later, Stepwise
 from chalicelib.domain import errors
+from chalicelib.domain.failures import described
 
 P = ParamSpec("P")
 
@@ -72,7 +73,7 @@ def _told(failure: Exception) -> Response:
         _log.error("unexpected failure", exc_info=failure)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
     if not isinstance(failure, errors.Refused):
-        _log.warning("%s: %s", type(failure).__name__, failure)
+        _log.warning("%s", described(failure))
     return of(failure)
 
 

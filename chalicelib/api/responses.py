@@ -1,15 +1,17 @@
 """Answers: JSON put together from text that was encoded when it was written."""
 
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Mapping
 from typing import Any
 
 from chalice.app import Response
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import frames, timestamps
+from chalicelib.domain.briefs import Brief
 from chalicelib.domain.commits import Appended
-from chalicelib.domain.deliveries import Parked
+from chalicelib.domain.deliveries import AppMessage, Mail, Message, Parked, SlackPost
 from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
+from chalicelib.domain.events import Event
 from chalicelib.domain.heads import Head
 from chalicelib.domain.objects import State
 from chalicelib.domain.organizations import Organization
@@ -142,6 +144,12 @@ def one_object(event_id: int, state: State) -> Response:
     return _json({"eventId": event_id, **state}, 200)
 
 
+def briefs(event_id: int, counts: Mapping[str, int], elements: Iterable[Brief], more_follows: bool) -> Response:
+    """A list of objects in brief."""
+    listed = [brief.json for brief in elements]
+    return _json({"eventId": event_id, "counts": counts, "moreFollows": more_follows, "elements": listed}, 200)
+
+
 def plain(value: object, status: int = 200) -> Response:
     """Some JSON that says all by itself."""
     return _json(value, status)
@@ -171,6 +179,25 @@ def replayed(replay: str, event_id: int, until: int, deliveries: int, is_done: b
     return _json(found, 200)
 
 
+def preview(event: Event, why: str | None, message: Message, addresses: tuple[str, ...]) -> Response:
+    """What an observer would say about an event, and why it would not say it."""
+    match message:
+        case Mail():
+            parts = {"subject": message.subject, "text": message.text, "html": message.html}
+            shown: object = {**parts, "to": addresses}
+        case SlackPost():
+            shown = {"json": from_json(message.json)}
+        case AppMessage():
+            shown = {"subject": message.subject, "body": message.body, "users": addresses}
+    return _json({"event": from_json(event.wire), "wouldTell": why is None, "why": why, "message": shown}, 200)
+
+
+def reports(found: Iterable[tuple[str, int, int, str | None]]) -> Response:
+    """Reports: name, time, EventId and link of each."""
+    shown = [{"name": name, "at": timestamps.iso(at), "eventId": id_, "link": link} for name, at, id_, link in found]
+    return _json({"reports": shown}, 200)
+
+
 def organization(organization: Organization, created: bool) -> Response:
     """An organization; 201 if it is new."""
     return _json({"organization": organization.name, "server": organization.server}, 201 if created else 200)
@@ -179,6 +206,12 @@ def organization(organization: Organization, created: bool) -> Response:
 def health(heads: Iterable[Head], version: str) -> Response:
     """Alive, and where the logs stand."""
     return _json({"status": "ok", "version": version, "heads": [_head(head) for head in heads]}, 200)
+
+
+def standing_value(head: Head, first_kept: int | None) -> dict[str, Any]:
+    """Where a log stands, as part of an answer."""
+    at = None if not head.session else timestamps.iso(head.last - head.instance + 1)
+    return {"head": {**_head(head), "timestamp": at}, "events": None, "firstKept": first_kept}
 
 
 def _text(outcome: Appended | Head) -> str:

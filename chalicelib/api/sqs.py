@@ -8,6 +8,7 @@ from chalicelib.api import requests
 from chalicelib.api.parameters import QueuedRequest
 from chalicelib.domain.appends import encoded
 from chalicelib.domain.errors import BadInput, Refused
+from chalicelib.domain.failures import described
 from chalicelib.domain.messages import Failure, Message
 from chalicelib.domain.queued import Queued, Received
 
@@ -27,7 +28,7 @@ def received(event: Mapping[str, Any]) -> list[Received]:
 def partial_failures(failures: Sequence[Failure]) -> dict[str, list[dict[str, str]]]:
     """What Lambda wants to know: which messages to bring again."""
     for failure in failures:
-        _log.warning("message %s not ingested: %s", failure.message_id, failure.reason)
+        _log.warning("message %s not ingested: %s", failure.message_id, described(failure.reason))
     return brought_again([failure.message_id for failure in failures])
 
 

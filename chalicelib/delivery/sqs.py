@@ -6,6 +6,7 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -54,12 +55,17 @@ class SqsOutbox(DeliveryRecords):
     """The outbox of all servers in one queue; what has the same observer and key is one group there."""
 
     def __init__(
-        self, client: Any, queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
+        self, connect: Callable[[], Any], queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
     ) -> None:
         super().__init__(views)
-        self._client = client
+        self._connect = connect
         self._queue_url = queue_url
         self._pause = pause
+
+    @cached_property
+    def _client(self) -> Any:
+        """Made when first needed: most functions send nothing."""
+        return self._connect()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Keep them durably, in this order; those that were put before are not put again.

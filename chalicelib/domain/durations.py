@@ -27,4 +27,16 @@ def parse(value: object) -> float:
     raise ValueError(f"a duration is 60, 60s, 0.5s, 1h2m3s or ISO-8601 such as PT1M, not '{text[:40]}'")
 
 
+def iso(seconds: float) -> str:
+    """The duration in ISO-8601: P30D, PT1H30M, PT0.5S; without end it is `infinite`."""
+    if seconds == float("inf"):
+        return "infinite"
+    minutes, rest = divmod(seconds, 60)
+    hours, minutes = divmod(int(minutes), 60)
+    days, hours = divmod(hours, 24)
+    time = "".join(f"{number:g}{unit}" for number, unit in ((hours, "H"), (minutes, "M"), (rest, "S")) if number)
+    date = f"{days}D" if days else ""
+    return f"P{date}T{time}" if time else f"P{date}" if date else "PT0S"
+
+
 Duration = Annotated[float, BeforeValidator(parse)]

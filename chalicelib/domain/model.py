@@ -18,4 +18,5 @@ WholeNumber = Annotated[int, BeforeValidator(_not_bool)]
 class Model(BaseModel):
     """A frozen value; unknown fields are refused; members are camelCase on the wire."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    # Built when first used: a function that starts waits only for what its request needs.
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)

@@ -11,7 +11,7 @@ END = "\U0010ffff"
 """Greater than any text that goes on."""
 
 
-FORMAT = 2
+FORMAT = 3
 """Of the views. Whoever changes what they hold, a new vocabulary included, counts it up: they are then built anew."""
 
 PROJECT = f"project-{FORMAT}"

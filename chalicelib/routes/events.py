@@ -6,6 +6,7 @@ from chalice.app import Blueprint, Response
 
 from chalicelib.api import parameters, problems, requests, responses
 from chalicelib.api.callers import Caller
+from chalicelib.api.describing import described
 from chalicelib.domain import vocabularies
 from chalicelib.domain.selection import Selection
 from chalicelib.domain.vocabularies.job.events import JOB
@@ -20,6 +21,13 @@ routes = Blueprint(__name__)
 
 
 @routes.route("/events", methods=["POST"], **access.MEMBERS)
+@described(
+    "events",
+    {200: "Published", 201: "Published"},
+    body=parameters.AppendRequest,
+    headers=("Idempotency-Key",),
+    refusals=(409,),
+)
 @problems.answered
 def post_events() -> Response:
     """Append events."""
@@ -32,6 +40,13 @@ def post_events() -> Response:
 
 
 @routes.route("/events/{vocabulary}", methods=["POST"], **access.MEMBERS)
+@described(
+    "events",
+    {200: "PublishedEvents", 201: "PublishedEvents"},
+    vocabulary="vocabulary",
+    headers=("Idempotency-Key",),
+    refusals=(409,),
+)
 @problems.answered
 def post_vocabulary_events(vocabulary: str) -> Response:
     """Append events in the JSON of a vocabulary."""
@@ -47,6 +62,7 @@ def post_vocabulary_events(vocabulary: str) -> Response:
 
 
 @routes.route("/events", methods=["GET"], **access.MEMBERS)
+@described("events", {}, query=parameters.FeedParameters, feed="Event")
 @problems.answered
 def get_events() -> Response:
     """The core feed: what came after a position, or what comes next."""
@@ -58,6 +74,7 @@ def get_events() -> Response:
 
 
 @routes.route("/events/latest", methods=["GET", "POST"], **access.MEMBERS)
+@described("queries", {200: "Queried"}, query_or_body=parameters.LatestParameters)
 @problems.answered
 def events_latest() -> Response:
     """Hat's latest query."""
@@ -69,6 +86,7 @@ def events_latest() -> Response:
 
 
 @routes.route("/events/timeseries", methods=["GET", "POST"], **access.MEMBERS)
+@described("queries", {200: "Queried"}, query_or_body=parameters.TimeseriesParameters)
 @problems.answered
 def events_timeseries() -> Response:
     """Hat's timeseries query."""
@@ -82,6 +100,7 @@ def events_timeseries() -> Response:
 
 
 @routes.route("/events/server", methods=["GET", "POST"], **access.MEMBERS)
+@described("queries", {200: "Queried"}, query_or_body=parameters.ServerParameters)
 @problems.answered
 def events_server() -> Response:
     """Hat's server query."""

@@ -35,12 +35,12 @@ def feed(wanted: parameters.FollowParameters, server: int, selection: Selection,
     match requests.preferred(access.request(), JSON, NDJSON, EVENT_STREAM):
         case "application/x-ndjson":
             is_page = not parts.settings.streams
-            answers = stream(query, parts.present, parts.retention, wanted.heartbeat, once=is_page)
+            answers = stream(query, parts.present, parts.retention, wanted.heartbeat, is_page, measure=parts.measure)
             return streamed(mapped(answers, responses.lines), responses.NDJSON)
         case "text/event-stream":
             return _server_sent(wanted, query)
         case _:
-            return polled(following(query, parts.present, parts.retention))
+            return polled(following(query, parts.present, parts.retention, measure=parts.measure))
 
 
 def _server_sent(wanted: parameters.FollowParameters, query: FeedQuery) -> Response:
@@ -51,7 +51,7 @@ def _server_sent(wanted: parameters.FollowParameters, query: FeedQuery) -> Respo
     timeout_s = min(wanted.timeout, longest_s) if "timeout" in wanted.model_fields_set else longest_s
     query = replace(query, after=after, timeout_s=timeout_s, frame=frames.frame)
     heartbeat_s = None if is_page else wanted.heartbeat or parts.settings.keep_alive_s
-    answers = stream(query, parts.present, parts.retention, heartbeat_s, once=is_page)
+    answers = stream(query, parts.present, parts.retention, heartbeat_s, is_page, measure=parts.measure)
     return streamed(mapped(answers, lambda seq: responses.server_sent(seq, after or 0, is_page)), responses.SSE)
 
 

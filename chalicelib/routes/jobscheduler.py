@@ -4,8 +4,10 @@ from chalice.app import Blueprint, Response
 
 from chalicelib.api import parameters, problems, requests, responses
 from chalicelib.api.callers import Caller
+from chalicelib.api.describing import described
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.path_query import PathQueryJson
 from chalicelib.domain.selection import ObjectSelection, Selection
 from chalicelib.domain.vocabularies import scheduler
 from chalicelib.domain.vocabularies.scheduler.returns import EVENTS, Events, Returned, collection_called, returned
@@ -20,6 +22,13 @@ routes = Blueprint(__name__)
 
 @routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **access.MEMBERS)
 @routes.route("/jobscheduler/master/api/{collection}/{path+}", methods=["GET"], **access.MEMBERS)
+@described(
+    "jobscheduler",
+    {200: "SchedulerSnapshot"},
+    query=parameters.SchedulerParameters,
+    body_or_nothing=PathQueryJson,
+    feed="SchedulerEvent",
+)
 @problems.answered
 def jobscheduler(collection: str) -> Response:
     """JobScheduler's queries: snapshots, events, statistics."""

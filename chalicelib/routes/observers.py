@@ -7,6 +7,7 @@ from chalice.app import Blueprint, Response
 
 from chalicelib.api import observer_parameters, parameters, problems, requests, responses
 from chalicelib.api.callers import Caller
+from chalicelib.api.describing import described
 from chalicelib.domain.errors import BadInput, Forbidden, NotFound
 from chalicelib.domain.observers import Configuration, Observer, name_checked
 from chalicelib.domain.organizations import inbox_of
@@ -19,16 +20,18 @@ routes = Blueprint(__name__)
 
 
 @routes.route("/observers", methods=["GET"], **access.MEMBERS)
+@described("observers", {200: "Observers"}, query=parameters.NoParameters)
 @problems.answered
 def get_observers() -> Response:
     """The observers that the caller may see: admins all, others their own."""
-    caller, server = _caller()
+    caller, server = reader()
     requests.query(parameters.NoParameters, access.request())
     found = annals().observers.of(server).observers.values()
     return responses.plain({"observers": [_shown(one, server) for one in found if _may_see(caller, one)]})
 
 
 @routes.route("/observers/{name}", methods=["GET"], **access.MEMBERS)
+@described("observers", {200: "Observer"}, refusals=(404,))
 @problems.answered
 def get_observer(name: str) -> Response:
     """One observer, with what becomes of its deliveries."""
@@ -37,23 +40,19 @@ def get_observer(name: str) -> Response:
 
 
 @routes.route("/observers/{name}", methods=["PUT"], **access.MEMBERS)
+@described("observers", {200: "Observer", 201: "Observer"}, body=Configuration)
 @problems.answered
 def put_observer(name: str) -> Response:
     """Configure an observer."""
-    caller, server = _caller()
+    caller, server = reader()
     wanted = requests.body(Configuration, access.request())
-    existing = annals().observers.of(server).observers.get(name_checked(name))
-    if existing is not None and not _may_see(caller, existing):
-        raise Forbidden(f"the observer '{name}' belongs to somebody else")
-    from chalicelib.wiring.delivery import check_observer  # noqa: PLC0415  (templates take long to load)
-
-    configuration = _own(caller, wanted)
-    check_observer(configuration, annals().settings)
+    configuration = configurable(caller, server, name, wanted)
     observer, is_new = annals().observers.put(server, name, configuration)
     return responses.plain(_shown(observer, server), 201 if is_new else 200)
 
 
 @routes.route("/observers/{name}", methods=["DELETE"], **access.MEMBERS)
+@described("observers", {200: "Deleted"}, refusals=(404,))
 @problems.answered
 def delete_observer(name: str) -> Response:
     """End an observer."""
@@ -63,6 +62,7 @@ def delete_observer(name: str) -> Response:
 
 
 @routes.route("/observers/{name}/failures", methods=["GET"], **access.MEMBERS)
+@described("observers", {200: "Failures"}, query=observer_parameters.FailuresParameters, refusals=(404,))
 @problems.answered
 def get_failures(name: str) -> Response:
     """Deliveries that nobody tries any more, and why."""
@@ -72,6 +72,7 @@ def get_failures(name: str) -> Response:
 
 
 @routes.route("/observers/{name}/retry", methods=["POST"], **access.MEMBERS)
+@described("observers", {200: "Retried"}, body_or_nothing=observer_parameters.RetryRequest, refusals=(404,))
 @problems.answered
 def post_retry(name: str) -> Response:
     """Try failed deliveries again: those named, or all."""
@@ -87,6 +88,7 @@ def post_retry(name: str) -> Response:
 
 
 @routes.route("/observers/{name}/replay", methods=["POST"], **access.MEMBERS)
+@described("observers", {200: "Replayed"}, body=observer_parameters.ReplayRequest, refusals=(404,))
 @problems.answered
 def post_replay(name: str) -> Response:
     """Tell an observer again what came after a position or a time; in parts, each says how far it came."""
@@ -99,6 +101,7 @@ def post_replay(name: str) -> Response:
 
 
 @routes.route("/users/{user}/inbox", methods=["GET"], **access.MEMBERS)
+@described("observers", {}, query=parameters.FollowParameters, feed="InboxMessage")
 @problems.answered
 def get_inbox(user: str) -> Response:
     """What a user was told in the app."""
@@ -112,7 +115,7 @@ def get_inbox(user: str) -> Response:
     return feed(wanted, inbox_of(server), of_user(user), message_text)
 
 
-def _caller() -> tuple[Caller, int]:
+def reader() -> tuple[Caller, int]:
     """Whoever may read may have observers of their own."""
     parts = annals()
     caller = Caller.of(access.request())
@@ -120,9 +123,27 @@ def _caller() -> tuple[Caller, int]:
     return caller, parts.organizations.server(caller.organization())
 
 
+def configurable(caller: Caller, server: int, name: str, wanted: Configuration) -> Configuration:
+    """The configuration with its user, if the caller may configure the observer so, and it can tell something."""
+    there = annals().observers.of(server).observers.get(name_checked(name))
+    if there is not None and not _may_see(caller, there):
+        raise Forbidden(f"the observer '{name}' belongs to somebody else")
+    from chalicelib.wiring.delivery import check_observer  # noqa: PLC0415  (templates take long to load)
+
+    configuration = _own(caller, wanted)
+    check_observer(configuration, annals().settings)
+    return configuration
+
+
+def existing(name: str) -> tuple[int, Observer]:
+    """The log, and an observer that the caller may see and change."""
+    _, server, observer = _observer(name)
+    return server, observer
+
+
 def _observer(name: str) -> tuple[Caller, int, Observer]:
     """An observer that the caller may see and change."""
-    caller, server = _caller()
+    caller, server = reader()
     observer = annals().observers.one(server, name)
     if not _may_see(caller, observer):
         raise NotFound(f"there is no observer '{name[:100]}'")

@@ -5,6 +5,7 @@ from chalice.app import Blueprint, Response
 from chalicelib import __version__
 from chalicelib.api import problems, responses
 from chalicelib.api.callers import Caller
+from chalicelib.api.describing import described
 from chalicelib.routes import access
 from chalicelib.services import health
 from chalicelib.wiring import annals
@@ -13,6 +14,7 @@ routes = Blueprint(__name__)
 
 
 @routes.route("/organizations/{org}", methods=["PUT"], **access.MEMBERS)
+@described("installation", {200: "Organization", 201: "Organization"}, refusals=(400,))
 @problems.answered
 def put_organization(org: str) -> Response:
     """Create an organization."""
@@ -22,6 +24,7 @@ def put_organization(org: str) -> Response:
 
 
 @routes.route("/health", methods=["GET"], **access.ANYBODY)
+@described("installation", {200: "Health"})
 @problems.answered
 def get_health() -> Response:
     """Whether the log can be read, and where it stands."""

@@ -4,6 +4,7 @@ from chalice.app import Blueprint, Response
 
 from chalicelib.api import parameters, problems, requests, responses
 from chalicelib.api.callers import Caller
+from chalicelib.api.describing import described
 from chalicelib.routes import access
 from chalicelib.routes.feeds import EVENT_STREAM, JSON, streamed
 from chalicelib.wiring import annals
@@ -12,6 +13,7 @@ routes = Blueprint(__name__)
 
 
 @routes.route("/organizations/{org}/pushy/job_status_feed", methods=["GET"], **access.MEMBERS)
+@described("push jobs", {}, query=parameters.PushFeedParameters, stream="OrganizationFeed", headers=("Last-Event-ID",))
 @problems.answered
 def organization_feed(org: str) -> Response:
     """Starts and ends of the organization's push jobs, as they come."""
@@ -24,6 +26,9 @@ def organization_feed(org: str) -> Response:
 
 
 @routes.route("/organizations/{org}/pushy/job_status_feed/{job}", methods=["GET"], **access.MEMBERS)
+@described(
+    "push jobs", {}, query=parameters.NoParameters, stream="JobFeed", headers=("Last-Event-ID",), refusals=(404,)
+)
 @problems.answered
 def job_feed(org: str, job: str) -> Response:
     """The events of a push job, as they come."""
@@ -35,6 +40,7 @@ def job_feed(org: str, job: str) -> Response:
 
 
 @routes.route("/organizations/{org}/pushy/jobs", methods=["GET"], **access.MEMBERS)
+@described("push jobs", {200: "PushJobs"}, query=parameters.PushJobsParameters, refusals=(406,))
 @problems.answered
 def push_jobs(org: str) -> Response:
     """The latest push jobs."""
@@ -46,6 +52,7 @@ def push_jobs(org: str) -> Response:
 
 
 @routes.route("/organizations/{org}/pushy/jobs/{job}", methods=["GET"], **access.MEMBERS)
+@described("push jobs", {200: "PushJob"}, query=parameters.NoParameters, refusals=(404, 406))
 @problems.answered
 def push_job(org: str, job: str) -> Response:
     """A push job with its nodes."""

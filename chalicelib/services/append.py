@@ -11,7 +11,7 @@ from chalicelib.domain.commits import Appended, Commit, chained, next_commit
 from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, Conflict, KeyReused, Refused, Unavailable
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
-from chalicelib.services.ports import Clock, Log
+from chalicelib.services.ports import Clock, Log, Measure, unmeasured
 from chalicelib.services.present import NoViews, Present
 
 FIRST_PAUSE_S = 0.005
@@ -54,12 +54,14 @@ class Appender:
         pause: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
         present: Present | None = None,
+        measure: Measure = unmeasured,
     ) -> None:
         self._log = log
         self._present = present or Present(log, NoViews())
         self._clock = clock
         self._pause = pause
         self._monotonic = monotonic
+        self._measure = measure
         self._heads: dict[int, Head] = {}
 
     def append(self, append: Append) -> Appended:
@@ -102,12 +104,14 @@ class Appender:
             try:
                 self._perform(plan, deadline)
             except Conflict as conflict:
+                self._measure("Conflicts")
                 self._heads.clear()
                 if self._monotonic() > deadline:
                     raise Busy("too many writers contend for the log; nothing was written") from conflict
                 self._pause(_jittered(attempt))
             else:
                 self._heads.update(plan.heads)
+                self._count(plan)
                 return plan.outcomes
         raise AssertionError("count() does not end")
 
@@ -131,7 +135,13 @@ class Appender:
                 self._heads.clear()
                 if self._monotonic() > deadline:
                     raise
+                self._measure("Retries")
                 self._pause(_jittered(attempt))
+
+    def _count(self, plan: _Plan) -> None:
+        if plan.commits:
+            self._measure("Commits", len(plan.commits))
+            self._measure("Events", sum(commit.n for commit in plan.commits))
 
     def _plan(self, appends: Sequence[Append]) -> _Plan:
         plan = _Plan()

@@ -7,7 +7,7 @@ from itertools import islice
 from chalicelib.domain.commits import Commit, chained
 from chalicelib.domain.heads import Head
 from chalicelib.domain.records import Checkpoint, checkpoints
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Measure, Views
 
 RUN_COMMITS = 200
 
@@ -33,16 +33,35 @@ def run(
     Commits up to `kept` are past retention: whoever has not come so far goes on from there. Another run at the same
     time does no harm: whoever is first moves the checkpoint, the other one's move is refused.
     """
+    return len(_handled(consumer, server, log, views, most, kept))
+
+
+def catch_up(
+    consumer: Consumer,
+    server: int,
+    log: Log,
+    views: Views,
+    kept: Head | None = None,
+    caught_up: Callable[[Commit], None] | None = None,
+) -> None:
+    """Run until the end of the log; `caught_up` is told of the last commit there, if any was handled."""
+    last: Commit | None = None
+    while commits := _handled(consumer, server, log, views, RUN_COMMITS, kept):
+        last = commits[-1]
+    if last is not None and caught_up is not None:
+        caught_up(last)
+
+
+def lag(name: str, clock: Clock, measure: Measure) -> Callable[[Commit], None]:
+    """What measures, as `name`, how many milliseconds old the last commit is that was handled."""
+    return lambda commit: measure(name, max(clock() - commit.at // 1000, 0))
+
+
+def _handled(consumer: Consumer, server: int, log: Log, views: Views, most: int, kept: Head | None) -> Sequence[Commit]:
     checkpoint = checkpoint_of(consumer.name, server, views)
     head = checkpoint.head if kept is None or kept.session < checkpoint.head.session else kept
     commits = list(islice(chained(head, log.read(server, head.session, most)), most))
     if commits:
         consumer.handle(checkpoint, commits)
         views.put([checkpoint.moved(consumer.name, commits[-1].head)])
-    return len(commits)
-
-
-def catch_up(consumer: Consumer, server: int, log: Log, views: Views, kept: Head | None = None) -> None:
-    """Run until the end of the log."""
-    while run(consumer, server, log, views, kept=kept):
-        pass
+    return commits

@@ -3,13 +3,27 @@
 import logging
 from typing import Protocol
 
-from chalicelib.domain.deliveries import AppMessage, Delivery, Dropped, Failed, Mail, Outcome, Sent, SlackPost, pause_s
+from chalicelib.domain.deliveries import (
+    AppMessage,
+    Delivery,
+    Dropped,
+    Failed,
+    Mail,
+    Message,
+    Outcome,
+    Sent,
+    SlackPost,
+    pause_s,
+)
 from chalicelib.domain.errors import AnnalsError, NotDelivered, Undeliverable
 from chalicelib.domain.events import Event
 from chalicelib.services.inbox import Inbox
 from chalicelib.services.messages import Messages
 from chalicelib.services.observers import Observers
-from chalicelib.services.ports import Log
+from chalicelib.services.ports import Log, Measure, unmeasured
+
+UNKNOWN = "unknown"
+"""The channel, as far as measures go, of an observer that is gone, or was not to be found out about."""
 
 _log = logging.getLogger("annals")
 
@@ -32,7 +46,14 @@ class Delivering:
     """Renders and sends. Whatever goes wrong is an outcome: nothing a delivery does may stop the others."""
 
     def __init__(
-        self, observers: Observers, log: Log, messages: Messages, mailer: Mailer, slack: Slack, inbox: Inbox
+        self,
+        observers: Observers,
+        log: Log,
+        messages: Messages,
+        mailer: Mailer,
+        slack: Slack,
+        inbox: Inbox,
+        measure: Measure = unmeasured,
     ) -> None:
         self._observers = observers
         self._log = log
@@ -40,9 +61,31 @@ class Delivering:
         self._mailer = mailer
         self._slack = slack
         self._inbox = inbox
+        self._measure = measure
 
     def attempt(self, delivery: Delivery, tries: int) -> Outcome:
         """What comes of the try; `tries` counts this one too."""
+        outcome = self._outcome(delivery, tries)
+        channel = self._observers.channel(delivery.server, delivery.observer) or UNKNOWN
+        self._measure("Deliveries", channel=channel, result=result(outcome))
+        return outcome
+
+    def channel_of(self, server: int, name: str) -> str:
+        """The channel of an observer; none if it is gone."""
+        observer = self._observers.of(server).observers.get(name)
+        return observer.configuration.channel if observer else ""
+
+    def send(self, message: Message) -> None:
+        """Once it returns, the channel has the message; raises `NotDelivered`."""
+        match message:
+            case Mail():
+                self._mailer.send(message)
+            case SlackPost():
+                self._slack.post(message)
+            case AppMessage():
+                self._inbox.put(message)
+
+    def _outcome(self, delivery: Delivery, tries: int) -> Outcome:
         try:
             return self._attempt(delivery)
         except Undeliverable as failure:
@@ -55,11 +98,6 @@ class Delivering:
             _log.exception("delivery %s failed unexpectedly", delivery.id)
             return Failed(f"something went wrong here: {type(failure).__name__}", pause_s(tries, None))
 
-    def channel_of(self, server: int, name: str) -> str:
-        """The channel of an observer; none if it is gone."""
-        observer = self._observers.of(server).observers.get(name)
-        return observer.configuration.channel if observer else ""
-
     def _attempt(self, delivery: Delivery) -> Outcome:
         configured = self._observers.of(delivery.server)
         observer = configured.observers.get(delivery.observer)
@@ -70,18 +108,26 @@ class Delivering:
             return Dropped("the event is no longer kept")
         if event.event_id <= observer.since and not delivery.replay:
             return Dropped("the observer of that time is gone")
-        match self._messages.message(delivery, event, observer, configured):
-            case Dropped() as dropped:
-                return dropped
-            case Mail() as mail:
-                self._mailer.send(mail)
-            case SlackPost() as post:
-                self._slack.post(post)
-            case AppMessage() as message:
-                self._inbox.put(message)
+        message = self._messages.message(delivery, event, observer, configured)
+        if isinstance(message, Dropped):
+            return message
+        self.send(message)
         return Sent()
 
     def _event(self, delivery: Delivery) -> Event | None:
         server, session, instance = delivery.event
         commit = self._log.commit(server, session)
         return None if commit is None else commit.events[instance - 1]
+
+
+def result(outcome: Outcome) -> str:
+    """What came of a try, in one word for measures."""
+    match outcome:
+        case Sent():
+            return "sent"
+        case Dropped():
+            return "dropped"
+        case Failed(_, None):
+            return "parked"
+        case _:
+            return "failed"

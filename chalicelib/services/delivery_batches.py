@@ -11,8 +11,10 @@ from typing import Literal, Protocol, runtime_checkable
 
 from chalicelib.domain.deliveries import TRIES, Delivery, Dropped, Failed, Outcome, Parked
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.failures import described
 from chalicelib.domain.queued import Queued, Received, Standing
-from chalicelib.services.ports import Clock, Outbox
+from chalicelib.services.delivering import UNKNOWN
+from chalicelib.services.ports import Clock, Measure, Outbox, unmeasured
 
 THREADS = 10
 LEAST_LEFT_MS = 15_000
@@ -64,6 +66,7 @@ def deliver_batch(
     outbox: DeliveryQueue,
     clock: Clock,
     left_ms: Callable[[], int],
+    measure: Measure = unmeasured,
 ) -> list[str]:
     """Deliver what can be delivered in the time that is left; the ids of the messages that have to come again.
 
@@ -72,7 +75,7 @@ def deliver_batch(
     groups: dict[str, list[Received]] = {}
     for one in sorted(received, key=lambda one: one.sequence):
         groups.setdefault(one.group, []).append(one)
-    courier = _Courier(delivering, outbox, clock, left_ms)
+    courier = _Courier(delivering, outbox, clock, left_ms, measure)
     with ThreadPoolExecutor(min(max(len(groups), 1), THREADS), "deliver") as threads:
         held = list(threads.map(courier.work, groups.values()))
     failed = {one.message_id for some in held for one in some}
@@ -87,6 +90,7 @@ class _Courier:
     outbox: DeliveryQueue
     clock: Clock
     left_ms: Callable[[], int]
+    measure: Measure
 
     def work(self, group: Sequence[Received]) -> Sequence[Received]:
         """Deliver in order as far as that goes; those that have to come again."""
@@ -104,7 +108,7 @@ class _Courier:
         try:
             return self._told(one)
         except Exception as failure:  # whatever it is, the queue keeps the message and brings it again
-            _log.warning("message %s not delivered: %s: %s", one.message_id, type(failure).__name__, failure)
+            _log.warning("message %s not delivered: %s", one.message_id, described(failure))
             return AGAIN_S
 
     def _told(self, one: Received) -> float | None:
@@ -114,6 +118,7 @@ class _Courier:
             return None
         tries = seen.tries_of(queued.retry) + 1
         if tries > TRIES:
+            self.measure("Deliveries", channel=UNKNOWN, result="parked")
             self._park(queued, TRIES, ENDED, seen)
             return None
         if one.receives > 1:
@@ -136,20 +141,24 @@ class _Courier:
 
     def _park(self, queued: Queued, tries: int, error: str, seen: Standing) -> None:
         self.outbox.park(queued, Parked(queued.delivery, tries, error, self.clock()), seen)
-        _log.warning("delivery %s is parked after %d tries: %s", queued.delivery.id, tries, error)
+        self.measure("ParkedDeliveries")
+        # Why is kept with it: what a channel says may name an address.
+        _log.warning("delivery %s is parked after %d tries", queued.delivery.id, tries)
 
     def _done(self, queued: Queued, state: Literal["sent", "dropped"], seen: Standing) -> None:
         try:
             self.outbox.done(queued, state, seen)
         except Exception as failure:
             # It was told. To tell it again is worse than to forget that: only a late repeat would find out.
-            _log.warning("delivery %s is %s, but that is not remembered: %s", queued.delivery.id, state, failure)
+            _log.warning(
+                "delivery %s is %s, but that is not remembered: %s", queued.delivery.id, state, described(failure)
+            )
 
     def _postpone(self, some: Sequence[Received], pause_s: float) -> None:
         try:
             self.outbox.postpone([one.receipt for one in some], pause_s)
         except Exception as failure:  # the queue brings them again all the same, only later
-            _log.warning("message %s and those behind it come late: %s", some[0].message_id, failure)
+            _log.warning("message %s and those behind it come late: %s", some[0].message_id, described(failure))
 
 
 def _readable(one: Received) -> Queued:

@@ -9,7 +9,7 @@ from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.heads import Head
 from chalicelib.domain.pages import Page
 from chalicelib.domain.selection import Selection
-from chalicelib.services.ports import Wake
+from chalicelib.services.ports import Measure, Wake, unmeasured
 from chalicelib.services.present import Present
 from chalicelib.services.read import PAGE_BYTES, Form, Frame, Wanted, collected, collected_back, commits_for
 from chalicelib.services.retention import Forgotten, Retention
@@ -58,13 +58,18 @@ def follow(
 
 
 def following(
-    query: FeedQuery, present: Present, retention: Retention, monotonic: Callable[[], float] = time.monotonic
+    query: FeedQuery,
+    present: Present,
+    retention: Retention,
+    monotonic: Callable[[], float] = time.monotonic,
+    measure: Measure = unmeasured,
 ) -> Reading[EventSeq]:
     """Answer as soon as something matches, and after `timeout_s` in any case.
 
     An answer always says how far it looked, so that whoever asks again after that misses nothing.
     """
-    seq, _ = yield from _following(query, query.after, query.timeout_s, present, retention, monotonic)
+    found = _following(query, query.after, query.timeout_s, present, retention, monotonic)
+    seq, _ = yield from _measured(found, measure)
     return seq
 
 
@@ -75,6 +80,7 @@ def stream(
     heartbeat_s: float | None = None,
     once: bool = False,
     monotonic: Callable[[], float] = time.monotonic,
+    measure: Measure = unmeasured,
 ) -> Stream[EventSeq | None]:
     """One answer after the other until `timeout_s` or `limit`; None for each heartbeat without an event.
 
@@ -87,7 +93,8 @@ def stream(
         now = monotonic()
         remaining_s = max(deadline - now, 0.0)
         patience_s = remaining_s if heartbeat_s is None else min(remaining_s, heartbeat_s)
-        seq, page = yield from _following(query, after, patience_s, present, retention, monotonic, page)
+        found = _following(query, after, patience_s, present, retention, monotonic, page)
+        seq, page = yield from _measured(found, measure)
         match seq:
             case NonEmpty(event_id, wires):
                 after = event_id
@@ -107,6 +114,30 @@ def stream(
                 yield None
 
 
+_Found = tuple[EventSeq, Page | None]
+
+
+def _measured(found: Reading[_Found], measure: Measure) -> Reading[_Found]:
+    """The reading; if it has to wait, whether that was in vain is measured."""
+    if measure is unmeasured:
+        return found
+    return _watched(found, measure)
+
+
+def _watched(found: Reading[_Found], measure: Measure) -> Reading[_Found]:
+    has_waited = False
+    try:
+        wait = next(found)
+        while True:
+            has_waited = True
+            wait = found.send((yield wait))
+    except StopIteration as end:
+        seq, page = end.value
+    if has_waited and not isinstance(seq, Torn):
+        measure("PollWakes" if isinstance(seq, NonEmpty) else "IdlePolls")
+    return seq, page
+
+
 def _following(
     query: FeedQuery,
     after: int | None,
@@ -115,7 +146,7 @@ def _following(
     retention: Retention,
     monotonic: Callable[[], float],
     last: Page | None = None,
-) -> Reading[tuple[EventSeq, Page | None]]:
+) -> Reading[_Found]:
     """The next answer after `after`, and the page it was found on; `last` is the page before, if there was one."""
     deadline = monotonic() + timeout_s
     forgotten = retention.forgotten(query.server)

@@ -64,6 +64,16 @@ class Messages:
         scope = self._scope(event, own, observer, job)
         return self._made(delivery, observer, _name(event, own), scope)
 
+    def preview(
+        self, delivery: Delivery, event: Event, observer: Observer, configured: Configured
+    ) -> tuple[str | None, Message]:
+        """Why nothing would be told, if so, and what would be told all the same."""
+        own = self._completed(event, own_fields(event))
+        job = _job_configuration(own, configured)
+        dropped = self._dropped(own, observer, job)
+        scope = self._scope(event, own, observer, job)
+        return dropped, self._made(delivery, observer, _name(event, own), scope)
+
     def _completed(self, event: Event, own: Scope) -> Scope:
         """The event's own fields; what a redirect leaves out, its job says."""
         if own.get("event") != "redirect" or ("type" in own and "props" in own):

@@ -34,6 +34,12 @@ class Observers:
             self._known[log] = commit.head, configured
         return configured
 
+    def channel(self, server: int, name: str) -> str:
+        """The channel of an observer as far as it is known without reading; empty if it is not."""
+        _, configured = self._known.get(configuration_of(server), (None, Configured({}, {})))
+        observer = configured.observers.get(name)
+        return observer.configuration.channel if observer else ""
+
     def one(self, server: int, name: str) -> Observer:
         """The observer called `name`."""
         found = self.of(server).observers.get(name)

@@ -49,6 +49,10 @@ class Observing:
                     if self._concerns(event, observer, replay):
                         yield from _deliveries(event, observer, replay)
 
+    def is_meant(self, event: Event, observer: Observer) -> bool:
+        """Tell whether an event of a type that the observer is about concerns it."""
+        return not observer.is_private or observer.is_meant(self._props(event))
+
     def _observe(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
         observers = tuple(self._observers.of(checkpoint.head.server).observers.values())
         waiting: list[Delivery] = []
@@ -62,7 +66,7 @@ class Observing:
     def _concerns(self, event: Event, observer: Observer, replay: str) -> bool:
         if event.event_id <= observer.since and not replay:
             return False
-        return not observer.is_private or observer.is_meant(self._props(event))
+        return self.is_meant(event, observer)
 
     def _props(self, event: Event) -> dict[str, Any]:
         """What the event says of itself; a redirect says nothing, but its job does."""

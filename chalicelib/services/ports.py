@@ -14,6 +14,18 @@ Clock = Callable[[], int]
 """Milliseconds since 1970, as this machine believes."""
 
 
+class Measure(Protocol):
+    """Takes note of a number for those who run the installation: counts are added up, of ages the greatest counts."""
+
+    def __call__(self, name: str, value: float = 1, **dimensions: str) -> None:
+        """So much of `name`; with dimensions it counts as one of its kind, too."""
+
+
+def unmeasured(name: str, value: float = 1, **dimensions: str) -> None:
+    """Take note of nothing."""
+    del name, value, dimensions
+
+
 class Log(Protocol):
     """The logs of all servers. Reads are strongly consistent: what was acknowledged is seen."""
 

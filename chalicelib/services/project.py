@@ -35,7 +35,7 @@ def rebuild(
     Two at the same time do no harm: both go on with what was begun last.
     """
     builder = Consumer("rebuild", projector(views).handle)
-    _begin(builder.name, server, views)
+    _begin(builder.name, kept or Head(server), views)
     while run(builder, server, log, views, kept=kept):
         progress(checkpoint_of(builder.name, server, views).head.session, log.head(server).session)
     _change_over(builder.name, server, views)
@@ -44,12 +44,15 @@ def rebuild(
         _forget(Checkpoint(Head(server), generation), views)
 
 
-def _begin(builder: str, server: int, views: Views) -> None:
-    """Take a generation that nobody has written to: an earlier rebuild may still run."""
+def _begin(builder: str, start: Head, views: Views) -> None:
+    """Take a generation that nobody has written to: an earlier rebuild may still run.
+
+    It begins at what is kept: of a log that retention has emptied, nothing else remembers where it ended.
+    """
     while True:
-        last = checkpoint_of(builder, server, views)
-        newest = max(last.generation, checkpoint_of(PROJECT, server, views).generation)
-        if not views.put([Checkpoint(Head(server), newest + 1).change(builder, last.was)]):
+        last = checkpoint_of(builder, start.server, views)
+        newest = max(last.generation, checkpoint_of(PROJECT, start.server, views).generation)
+        if not views.put([Checkpoint(start, newest + 1).change(builder, last.was)]):
             return
 
 

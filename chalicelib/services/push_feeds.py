@@ -13,7 +13,7 @@ from chalicelib.domain.vocabularies.push import feeds
 from chalicelib.domain.vocabularies.push.events import PUSH_JOB
 from chalicelib.domain.vocabularies.push.jobs import is_over, is_whole
 from chalicelib.services.feed import FeedQuery, following, stream
-from chalicelib.services.ports import Clock
+from chalicelib.services.ports import Clock, Measure, unmeasured
 from chalicelib.services.present import Present
 from chalicelib.services.retention import Retention
 from chalicelib.services.snapshot import one, snapshot
@@ -39,11 +39,14 @@ class Manner:
 class PushFeeds:
     """The feeds, and the jobs themselves."""
 
-    def __init__(self, present: Present, retention: Retention, clock: Clock, manner: Manner) -> None:
+    def __init__(
+        self, present: Present, retention: Retention, clock: Clock, manner: Manner, measure: Measure = unmeasured
+    ) -> None:
         self._present = present
         self._retention = retention
         self._clock = clock
         self._manner = manner
+        self._measure = measure
 
     def job(self, server: int, job: str) -> State:
         """One job with its nodes."""
@@ -133,7 +136,7 @@ class PushFeeds:
         manner = self._manner
         heartbeat_s = None if manner.is_page else manner.keep_alive_s
         query = replace(query, timeout_s=longest_s)
-        return stream(query, self._present, self._retention, heartbeat_s, once=manner.is_page)
+        return stream(query, self._present, self._retention, heartbeat_s, once=manner.is_page, measure=self._measure)
 
     def _is_known(self, query: FeedQuery, place: feeds.Place) -> bool:
         """Whether there is such an event on the feed, or, if no event is meant, such a place in the log."""

@@ -1,6 +1,6 @@
 """Snapshots: the states of objects, exactly as they were at one EventId."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product
 
@@ -13,6 +13,7 @@ from chalicelib.domain.objects import ObjectRef, State
 from chalicelib.domain.path_query import PathPattern, PathQuery
 from chalicelib.domain.records import END, Checkpoint, objects_view
 from chalicelib.services.present import Present
+from chalicelib.services.retention import Forgotten
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,18 @@ class Snapshot:
 def snapshot(present: Present, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
     """The objects of the collection, or of several, that `query` means, as they are now."""
     collections = (collections,) if isinstance(collections, str) else collections
+    event_id, views = object_views(present, server, collections, query)
+    states: dict[str, State] = {}
+    for ref, view in sorted(views.items()):
+        if view.state is not None:
+            states[ref.path if ref.path not in states else f"{ref.collection}:{ref.path}"] = view.state
+    return Snapshot(event_id, states)
+
+
+def object_views(
+    present: Present, server: int, collections: tuple[str, ...], query: PathQuery
+) -> tuple[int, dict[ObjectRef, ObjectView]]:
+    """The objects of the collections that `query` means, gone ones too, and the EventId as of which they are so."""
 
     def wanted(ref: ObjectRef) -> bool:
         return ref.collection in collections and vocabularies.matches(query, ref)
@@ -42,11 +55,7 @@ def snapshot(present: Present, server: int, collections: str | tuple[str, ...], 
         for ref, events in touched(commit, wanted).items():
             views[ref] = views.get(ref, ObjectView()).folded(ref.collection, events)
         event_id = commit.last
-    states: dict[str, State] = {}
-    for ref, view in sorted(views.items()):
-        if view.state is not None:
-            states[ref.path if ref.path not in states else f"{ref.collection}:{ref.path}"] = view.state
-    return Snapshot(event_id, states)
+    return event_id, views
 
 
 def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
@@ -58,12 +67,43 @@ def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
     return found if state is None else Snapshot(found.event_id, {ref.path: state})
 
 
+def past(present: Present, server: int, ref: ObjectRef, event_id: int, forgotten: Forgotten) -> Snapshot:
+    """One object with all that it had to tell when `event_id` had been written, stamped with its last event then."""
+    if _is_cut(present, server, ref, forgotten):
+        return _last_known(present, server, ref, event_id)
+    events = list(events_of(present, server, ref, event_id))
+    state = _state(ref, events)
+    if state is None:
+        raise NotFound(f"there was nothing at {ref.path[:200]} when {event_id} had been written")
+    return Snapshot(events[-1].event_id, {ref.path: state})
+
+
 def state_at(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
     """The state of one object when `event_id` had been written: its events folded up to there."""
-    view = ObjectView().folded(ref.collection, events_of(present, server, ref, event_id))
-    if view.state is None or vocabularies.is_whole(ref.collection, view.state):
-        return view.state
-    return _whole(present, server, ref, event_id)
+    return _state(ref, list(events_of(present, server, ref, event_id)))
+
+
+def _is_cut(present: Present, server: int, ref: ObjectRef, forgotten: Forgotten) -> bool:
+    """Whether some of the object's events are past retention: what is left does not add up to what it was."""
+    _, known = present.found(server, lambda found: present.sessions(found, ref))
+    return bool(known) and known[0] <= forgotten.before.session
+
+
+def _last_known(present: Present, server: int, ref: ObjectRef, event_id: int) -> Snapshot:
+    """The object as it is now, if it was so when `event_id` had been written."""
+    now = one(present, server, ref)
+    last = max((event.event_id for event in events_of(present, server, ref, now.event_id)), default=None)
+    if last is None or last > event_id:
+        raise NotFound(f"what was at {ref.path[:200]} then is not known: its first events are no longer kept")
+    return Snapshot(last, now.states)
+
+
+def _state(ref: ObjectRef, events: Sequence[Event]) -> State | None:
+    """What the object's events, from the first on, add up to."""
+    state = ObjectView().folded(ref.collection, events).state
+    if state is None or vocabularies.is_whole(ref.collection, state):
+        return state
+    return vocabularies.whole(ref.collection, events)
 
 
 def _whole(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:

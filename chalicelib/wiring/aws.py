@@ -4,23 +4,29 @@ from chalicelib.delivery.sqs import SqsOutbox, sqs_client
 from chalicelib.domain.pending import Settled
 from chalicelib.services.append import Appender
 from chalicelib.services.delivering import Mailer
-from chalicelib.services.ports import Clock
+from chalicelib.services.ports import Clock, unmeasured
 from chalicelib.services.present import Present
 from chalicelib.services.wakes import Looking
 from chalicelib.settings import Settings
 from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.log import DynamoLog
+from chalicelib.store.dynamodb.metering import metered
 from chalicelib.store.dynamodb.views import DynamoViews
+from chalicelib.wiring.observing import watch
 from chalicelib.wiring.parts import Means, request_id
 
 
 def means(settings: Settings, clock: Clock) -> Means:
     """Each request its own commit, and readers who look again."""
+    watching = watch()
+    measure = unmeasured if watching is None else watching.measure
     client = dynamodb_client()
+    if watching is not None:
+        metered(client, measure)
     log = DynamoLog(client, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(client, settings.views_table)
     present = Present(log, views)
-    appender = Appender(log, clock, present=present)
+    appender = Appender(log, clock, present=present, measure=measure)
 
     def mailer() -> Mailer:
         from chalicelib.delivery.ses import SesMailer, ses_client  # noqa: PLC0415  (only who delivers needs it)
@@ -35,10 +41,11 @@ def means(settings: Settings, clock: Clock) -> Means:
         appender=appender,
         submit=lambda append: Settled(appender.append(append)),
         request_id=request_id,
-        outbox=SqsOutbox(sqs_client(), settings.outbox_queue_url, views),
+        outbox=SqsOutbox(sqs_client, settings.outbox_queue_url, views),
         progress=views,
         mailer=mailer,
         forget=lambda _server, _session: 0,
         has_grown=lambda: True,
+        measure=measure,
         close=lambda: None,
     )

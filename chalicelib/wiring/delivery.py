@@ -10,6 +10,7 @@ from chalicelib.domain.errors import BadInput, Undeliverable
 from chalicelib.domain.observers import Configuration
 from chalicelib.services.delivering import Delivering
 from chalicelib.services.messages import Defaults, Messages, time_zone
+from chalicelib.services.previewing import Previewing
 from chalicelib.settings import Settings
 from chalicelib.wiring.parts import Annals
 
@@ -17,7 +18,8 @@ from chalicelib.wiring.parts import Annals
 def delivering(parts: Annals) -> Delivering:
     """What makes messages and sends them."""
     slack = SlackPoster(parts.settings.slack_hosts)
-    return Delivering(parts.observers, parts.log, messages(parts), parts.mailer(), slack, parts.inbox)
+    mailer = parts.mailer()
+    return Delivering(parts.observers, parts.log, messages(parts), mailer, slack, parts.inbox, parts.measure)
 
 
 def messages(parts: Annals) -> Messages:
@@ -27,6 +29,11 @@ def messages(parts: Annals) -> Messages:
         settings.mail_from, settings.mail_title, settings.time_format, settings.time_zone, settings.public_url
     )
     return Messages(_templates(settings.templates_path), parts.present, defaults)
+
+
+def previewing(parts: Annals) -> Previewing:
+    """What makes messages that are not on their way yet."""
+    return Previewing(parts.present, parts.retention, parts.observers, parts.observing, messages(parts))
 
 
 def check_observer(configuration: Configuration, settings: Settings) -> None:

@@ -7,7 +7,7 @@ from itertools import count
 from chalicelib.services.append import Appender
 from chalicelib.services.delivering import Mailer
 from chalicelib.services.group_commit import GroupCommit
-from chalicelib.services.ports import Clock
+from chalicelib.services.ports import Clock, unmeasured
 from chalicelib.services.present import Present
 from chalicelib.services.wakes import Bell
 from chalicelib.settings import Settings
@@ -53,6 +53,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         mailer=mailer,
         forget=log.forget,
         has_grown=database.has_changed,
+        measure=unmeasured,
         close=close,
     )
 

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from chalicelib.api.tickets import Tickets
 from chalicelib.api.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.domain.appends import Append
 from chalicelib.domain.pending import Pending
@@ -15,12 +16,13 @@ from chalicelib.services.job_publishing import JobPublishing
 from chalicelib.services.observers import Observers
 from chalicelib.services.observing import Observing
 from chalicelib.services.organizations import Organizations
-from chalicelib.services.ports import Clock, Log, Outbox, Views, Wake
+from chalicelib.services.ports import Clock, Log, Measure, Outbox, Views, Wake
 from chalicelib.services.present import Present
 from chalicelib.services.publish import Publish
 from chalicelib.services.push_feeds import Manner, PushFeeds
 from chalicelib.services.replaying import Replaying
 from chalicelib.services.retention import Retention
+from chalicelib.services.signing_in import SigningIn
 from chalicelib.settings import Settings
 
 
@@ -43,6 +45,7 @@ class Means:
     """Delete some of a log's commits up to a session; how many. On AWS the tables do that by themselves."""
     has_grown: Callable[[], bool]
     """Whether another process may have written to the log since this was asked last."""
+    measure: Measure
     close: Callable[[], None]
 
 
@@ -71,8 +74,11 @@ class Annals:
     inbox: Inbox
     mailer: Callable[[], Mailer]
     verifier: Verifier
+    signing_in: SigningIn
+    tickets: Tickets
     forget: Callable[[int, int], int]
     has_grown: Callable[[], bool]
+    measure: Measure
     close: Callable[[], None]
 
 
@@ -94,7 +100,7 @@ def assembled(settings: Settings, clock: Clock, means: Means) -> Annals:
         appender=appender,
         publish=publish,
         job_publishing=JobPublishing(publish, present, retention, clock),
-        push_feeds=PushFeeds(present, retention, clock, _manner(settings)),
+        push_feeds=PushFeeds(present, retention, clock, _manner(settings), means.measure),
         organizations=Organizations(log, appender),
         outbox=outbox,
         progress=means.progress,
@@ -105,8 +111,11 @@ def assembled(settings: Settings, clock: Clock, means: Means) -> Annals:
         inbox=Inbox(appender),
         mailer=means.mailer,
         verifier=verifier(settings),
+        signing_in=SigningIn(),
+        tickets=Tickets(clock),
         forget=means.forget,
         has_grown=means.has_grown,
+        measure=means.measure,
         close=means.close,
     )
 

@@ -61,7 +61,8 @@ def main() -> None:
     server = Server(Gateway(app), bell, host, port, WORKERS if parts.settings.streams else MOST_WAITING)
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
-    _greet(f"http://{_in_url(host)}:{server.port}", data_dir, signing_key)
+    token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
+    _greet(f"http://{_in_url(host)}:{server.port}", data_dir, token, parts.signing_in.offer(token))
 
     companions = [Companion("infra.embedded.pump"), Companion("infra.embedded.courier")]
     threading.Thread(target=_watch, args=(parts, bell), daemon=True).start()
@@ -85,11 +86,12 @@ def _watch(parts: "Annals", bell: "Bell") -> None:
                 bell.stir(parts.log.head)
 
 
-def _greet(address: str, data_dir: Path, signing_key: str) -> None:
-    token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
+def _greet(address: str, data_dir: Path, token: str, code: str) -> None:
+    """Say where the server is; the console's link signs in whoever opens it first, and nobody after them."""
     event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
     told = (
         f"Annals serves {address}, its data is in {data_dir}\n\n"
+        f"Open the console: {address}/#code={code}\n\n"
         "Publish a first event:\n\n"
         f"  curl -i {address}/events -H 'Authorization: Bearer {token}' \\\n"
         f"    -H 'Content-Type: application/json' -d '{event}'\n\n"

@@ -31,7 +31,7 @@ Function = Callable[[dict[str, Any], object], None]
 EXPORT: Function = app.export
 EXPORTED: Function = app.exported
 REPORTED: Function = app.reported
-SCHEDULED: dict[str, Any] = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
+SCHEDULED: dict[str, Any] = json.loads((EVENTS / "scheduled_event.json").read_text())
 CONTEXT = None
 
 

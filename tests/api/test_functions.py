@@ -237,7 +237,7 @@ def test_clean_cleans_what_is_silent_in_all_organizations(parts: Annals) -> None
     deadline = time.monotonic() + 60
     while parts.log.head(1).session < 3 or parts.log.head(2).session < 3:
         assert time.monotonic() < deadline
-        CLEAN({"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}, None)
+        CLEAN(payload("scheduled_event"), None)
     CLEAN({}, None)
     for server in (1, 2):
         (event,) = parts.log.commit(server, 3).events  # type: ignore[union-attr]

@@ -74,7 +74,6 @@ def test_health_needs_no_token_and_tells_where_the_logs_stand(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("method", "path", "status", "detail", "allow"),
     [
-        ("GET", "/", 404, "there is nothing at /", None),
         ("GET", "/nothing", 404, "there is nothing at /nothing", None),
         ("GET", "/events/", 404, "there is nothing at /events/", None),
         ("GET", "/events//", 404, "there is nothing at /events//", None),

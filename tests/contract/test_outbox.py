@@ -80,7 +80,7 @@ def sqlite_site(tmp_path: Path) -> Iterator[Site]:
 def sqs_site(ministack: str, ministack_views: DynamoViews) -> Iterator[Site]:
     with a_client(ministack) as client:
         url, teller = create_queue(client), Teller()
-        outbox = SqsOutbox(client, url, ministack_views)
+        outbox = SqsOutbox(lambda: client, url, ministack_views)
 
         def turn() -> None:
             event = brought(client, url)

@@ -39,7 +39,7 @@ def url(client: Any) -> str:
 
 @pytest.fixture
 def outbox(client: Any, url: str, sqlite_views: SqliteViews) -> SqsOutbox:
-    return SqsOutbox(client, url, sqlite_views)
+    return SqsOutbox(lambda: client, url, sqlite_views)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ class Unsteady:
         }
 
     def outbox(self, views: SqliteViews) -> SqsOutbox:
-        return SqsOutbox(self, "q", views, self.pauses.append)
+        return SqsOutbox(lambda: self, "q", views, self.pauses.append)
 
 
 def received(client: Any, url: str) -> list[Received]:
@@ -143,7 +143,7 @@ def test_a_message_about_which_the_queue_says_nothing_is_sent_again(sqlite_views
 def test_a_queue_that_does_not_exist_is_unavailable(client: Any, sqlite_views: SqliteViews) -> None:
     nowhere = "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo"
     with pytest.raises(Unavailable, match=r"SQS refuses: AWS\.SimpleQueueService\.NonExistentQueue"):
-        SqsOutbox(client, nowhere, sqlite_views).put([ONE])
+        SqsOutbox(lambda: client, nowhere, sqlite_views).put([ONE])
 
 
 @pytest.mark.usefixtures("aws_environment")
@@ -151,7 +151,7 @@ def test_an_sqs_that_cannot_be_reached_is_unavailable(sqlite_views: SqliteViews)
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with a_client(f"http://127.0.0.1:{port}") as opened:
-        outbox = SqsOutbox(opened, f"http://127.0.0.1:{port}/1/q.fifo", sqlite_views)
+        outbox = SqsOutbox(lambda: opened, f"http://127.0.0.1:{port}/1/q.fifo", sqlite_views)
         with pytest.raises(Unavailable, match="SQS cannot be reached: "):
             outbox.put([ONE])
         with pytest.raises(Unavailable, match="SQS cannot be reached: "):
@@ -170,7 +170,7 @@ def test_a_retry_is_another_message_for_the_queue_and_marks_the_record(
 
 
 def test_what_cannot_be_queued_again_stays_parked(client: Any, sqlite_views: SqliteViews) -> None:
-    outbox = SqsOutbox(client, "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo", sqlite_views)
+    outbox = SqsOutbox(lambda: client, "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo", sqlite_views)
     park(outbox)
     with pytest.raises(Unavailable):
         outbox.retry(1, "ops", [ONE.id])
@@ -280,7 +280,7 @@ def test_a_pause_is_whole_seconds_and_within_what_sqs_allows(
     pause_s: float, hidden_s: int, sqlite_views: SqliteViews
 ) -> None:
     client = Postponing()
-    SqsOutbox(client, "q", sqlite_views).postpone([f"r{n}" for n in range(12)], pause_s)
+    SqsOutbox(lambda: client, "q", sqlite_views).postpone([f"r{n}" for n in range(12)], pause_s)
     assert [len(entries) for entries in client.entries] == [10, 2]
     assert [entry["ReceiptHandle"] for entry in chain(*client.entries)] == [f"r{n}" for n in range(12)]
     assert {entry["VisibilityTimeout"] for entry in chain(*client.entries)} == {hidden_s}
@@ -295,7 +295,7 @@ def test_a_group_is_brought_in_order_and_not_while_its_first_is_postponed(
 ) -> None:
     with a_client(ministack) as client:
         url = create_queue(client)
-        outbox = SqsOutbox(client, url, ministack_views)
+        outbox = SqsOutbox(lambda: client, url, ministack_views)
         outbox.put([a_delivery(1), a_delivery(2), a_delivery(3, "/job/2"), a_delivery(4)])
         event = brought(client, url)
         assert sorted(sessions(event)) == [1, 2, 3, 4]
@@ -311,7 +311,7 @@ def test_a_group_that_is_postponed_for_no_time_comes_again_at_once_and_in_order(
 ) -> None:
     with a_client(ministack) as client:
         url = create_queue(client)
-        outbox = SqsOutbox(client, url, ministack_views)
+        outbox = SqsOutbox(lambda: client, url, ministack_views)
         some: list[Delivery] = [a_delivery(n) for n in range(1, 8)]
         outbox.put(some)
         first = sqs.received(brought(client, url))

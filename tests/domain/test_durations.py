@@ -60,3 +60,20 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 def test_a_long_text_is_not_repeated_whole() -> None:
     with pytest.raises(ValueError, match=r"not 'x{40}'$"):
         durations.parse("x" * 1_000_000)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "PT0S"),
+        (0.5, "PT0.5S"),
+        (90, "PT1M30S"),
+        (3600, "PT1H"),
+        (86_400, "P1D"),
+        (30 * 86_400, "P30D"),
+        (400 * 86_400 + 5_401, "P400DT1H30M1S"),
+        (float("inf"), "infinite"),
+    ],
+)
+def test_a_duration_is_written_as_it_can_be_read_again(seconds: float, text: str) -> None:
+    assert (durations.iso(seconds), durations.parse(text)) == (text, seconds)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from chalicelib.domain.briefs import Brief
 from chalicelib.domain.events import Event, NewEvent, Stored
 from chalicelib.domain.objects import ObjectRef, State
 
@@ -69,3 +70,8 @@ def whole(collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> St
     """All of them."""
     del collection
     return {"events": [event.event_id for event, _ in events]}
+
+
+def brief_of(ref: ObjectRef, state: State) -> Brief:
+    """How many there are."""
+    return Brief(ref.path, ref.path, "counted", f"{len(state['events'])} events")

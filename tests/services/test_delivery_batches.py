@@ -184,7 +184,7 @@ def test_what_cannot_be_read_comes_again_with_those_behind_it(
     unreadable = replace(a_message(2), queued=BadInput("this is no delivery: <x/>"))
     assert function(a_message(1), unreadable, a_message(3)) == ["m2", "m3"]
     assert function.memory.postponed == [(["r2", "r3"], AGAIN_S)]
-    assert "message m2 not delivered: BadInput: this is no delivery: <x/>" in caplog.text
+    assert caplog.messages == ["message m2 not delivered: BadInput"]
 
 
 def test_nothing_is_told_while_it_is_not_known_what_was_told(function: Function) -> None:
@@ -217,7 +217,7 @@ def test_what_cannot_be_postponed_comes_again_all_the_same(
     function.teller.expect(a_delivery(1), BUSY)
     function.memory.fails = {"postpone"}
     assert function(a_message(1), a_message(2)) == ["m1", "m2"]
-    assert "message m1 and those behind it come late: no answer to postpone" in caplog.text
+    assert "message m1 and those behind it come late: Unavailable: no answer to postpone" in caplog.text
 
 
 class Meeting(Teller):

@@ -306,6 +306,14 @@ def test_a_rebuild_of_nothing_and_a_rebuild_before_any_run_are_fine(log: Log, vi
     assert generations(views, 2) == [2]
 
 
+def test_a_rebuild_remembers_the_end_of_a_log_of_which_nothing_is_kept(log: Log, views: Views) -> None:
+    commits = some(5)
+    fill(log, 1, commits)
+    kept = log.head(1)
+    rebuild(1, log, views, lambda *_: None, kept)
+    assert checkpoint_of(PROJECT, 1, views).head == kept
+
+
 def test_a_rebuild_mends_views_that_were_damaged(log: Log, views: Views) -> None:
     fill(log, 1, some(30))
     catch_up(projector(views), 1, log, views)

@@ -13,10 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.torture.stores import REGION
+from infra.cloud import emulator
+from infra.cloud.emulator import ends_within
 
 ROOT = Path(__file__).parent.parent.parent
-MINISTACK = ROOT / ".venv-ministack" / "bin" / "ministack"
 START_S = 60.0
 STOP_S = 20.0
 OUTLIVE_S = 5.0
@@ -39,7 +39,7 @@ class EmbeddedServer:
         deadline = time.monotonic() + START_S
         self._spawn()
         while not _answers(self.port, "/health"):
-            if self._process is None or _ends_within(self._process, POLL_S):
+            if self._process is None or ends_within(self._process, POLL_S):
                 self._spawn()
             if time.monotonic() > deadline:
                 self.kill()
@@ -84,22 +84,8 @@ class EmbeddedServer:
 @contextmanager
 def ministack(home: Path) -> Iterator[str]:
     """The endpoint of a ministack of our own."""
-    if not MINISTACK.exists():
-        raise FileNotFoundError(f"{MINISTACK} is missing: `make test` and `make torture` install it")
-    port, output = a_port(random.Random()), home / "ministack.txt"
-    home.mkdir(parents=True, exist_ok=True)
-    with output.open("wb") as sink:
-        process = subprocess.Popen(
-            [MINISTACK], env=_ministack_environment(port, home), cwd=home, stdout=sink, stderr=sink
-        )
-    try:
-        deadline = time.monotonic() + START_S
-        while not _answers(port, "/_ministack/health"):
-            if _ends_within(process, POLL_S) or time.monotonic() > deadline:
-                raise RuntimeError(f"ministack did not start; it said:\n{output.read_text()[-2000:]}")
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        _stop(process)
+    with emulator.ministack(home, a_port(random.Random())) as address:
+        yield address
 
 
 def a_port(rng: random.Random) -> int:
@@ -110,24 +96,6 @@ def a_port(rng: random.Random) -> int:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             probe.bind(("127.0.0.1", port))
             return port
-
-
-def _ministack_environment(port: int, home: Path) -> dict[str, str]:
-    """All that ministack may know: nothing of this machine, no Docker, no port but the one."""
-    return {
-        "PATH": f"{MINISTACK.parent}:/usr/bin:/bin",
-        "HOME": str(home),
-        "TMPDIR": str(home),
-        "STATE_DIR": str(home / "state"),
-        "S3_DATA_DIR": str(home / "s3"),
-        "GATEWAY_PORT": str(port),
-        "BIND_HOST": "127.0.0.1",
-        "MINISTACK_REGION": REGION,
-        "DOCKER_HOST": f"unix://{home}/no-docker.sock",
-        "SFTP_ENABLED": "0",
-        "IOT_MTLS_ENABLED": "0",
-        "LOG_LEVEL": "WARNING",
-    }
 
 
 def _is_orphaned(group: int) -> bool:
@@ -152,14 +120,6 @@ def _answers(port: int, path: str) -> bool:
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
     process.terminate()
-    if not _ends_within(process, STOP_S):
+    if not ends_within(process, STOP_S):
         process.kill()
     return process.wait()
-
-
-def _ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        return False
-    return True

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from pydantic_core import to_json
 
+from chalicelib.domain.briefs import Brief
 from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.event_types import EventType
 from chalicelib.domain.events import Event, NewEvent, Stored
@@ -55,6 +56,9 @@ class Vocabulary(Protocol):
 
     def whole(self, collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> State | None:
         """The object's whole state from all its events, however large that gets."""
+
+    def brief_of(self, ref: ObjectRef, state: State) -> Brief:
+        """What a list shows of the object, of its state as it is stored."""
 
 
 MOST_STATE_BYTES = 16 * 1024
@@ -154,6 +158,12 @@ def whole(collection: str, events: Iterable[Event]) -> State | None:
         return None
     following = ((event, vocabulary.own_json(event)) for event in events if of_type(event.stored.type) is vocabulary)
     return vocabulary.whole(collection, ((event, own) for event, own in following if own is not None))
+
+
+def brief_of(ref: ObjectRef, state: State) -> Brief:
+    """What a list shows of an object; whatever has a state has a vocabulary."""
+    vocabulary = vocabulary_of(ref.collection)
+    return Brief(ref.path, ref.path, "", "") if vocabulary is None else vocabulary.brief_of(ref, state)
 
 
 def collections() -> tuple[str, ...]:

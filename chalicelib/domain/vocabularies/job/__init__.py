@@ -4,6 +4,7 @@ An event is written `{"event": "finish", "node": "n1", "id": 117, "type": "backu
 is `job/finish/n1/backup`, its key `/job/117`; that of a set's is `jobset/finishJobSet/n1`, its key `/jobset/7`.
 """
 
+from chalicelib.domain.vocabularies.job.briefs import brief_of
 from chalicelib.domain.vocabularies.job.events import new_event, own_json
 from chalicelib.domain.vocabularies.job.objects import (
     COLLECTIONS,
@@ -21,6 +22,7 @@ from chalicelib.domain.vocabularies.job.objects import (
 __all__ = [
     "COLLECTIONS",
     "aliases",
+    "brief_of",
     "canonical",
     "fold",
     "is_exact",

@@ -26,6 +26,7 @@ def folded_job(job: _Job | None, at_us: int, own: Fields) -> _Job | None:
             job["node"] = own["redirect"]
         case "finish":
             result = {field: own[field] for field in ("success", "message", "data") if field in own}
+            job.pop("success", None)
             job |= {"state": "finished", "result": result, **_end(job, at_us)}
         case "clean":
             job |= {"state": "cleaned", **_end(job, at_us)}

@@ -33,7 +33,8 @@ def folded_jobset(jobset: _Set | None, at_us: int, own: Fields) -> _Set:
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
             if own["jobs"]:  # none are listed where all of them are too large for one event
                 jobset["jobs"] = [dict(job) for job in own["jobs"]]
-                jobset.pop("ended", None)
+                for remembered in ("ended", "failed"):
+                    jobset.pop(remembered, None)
         case _:
             _fold_job(jobset, own)
     if jobset["jobs"] is not None:
@@ -44,6 +45,11 @@ def folded_jobset(jobset: _Set | None, at_us: int, own: Fields) -> _Set:
 def ended_of(jobset: Fields) -> list[int]:
     """Which of its jobs have finished."""
     return [job["id"] for job in jobset["jobs"] if "success" in job and "id" in job]
+
+
+def failed_of(jobset: Fields) -> int:
+    """How many of its jobs have finished badly."""
+    return sum(job.get("success") == "0" for job in jobset["jobs"])
 
 
 def is_over(jobset: Fields) -> bool:
@@ -85,6 +91,7 @@ def _fold_job(jobset: _Set, own: Fields) -> None:
         if own["event"] == "finish" and own["id"] not in jobset["ended"]:
             jobset["ended"].append(own["id"])
             jobset["finished"] += 1
+            jobset["failed"] += own["success"] == "0"
         return
     job = next((job for job in jobs if job.get("id") == own["id"]), None)
     if job is None:

@@ -9,7 +9,7 @@ from chalicelib.domain.events import Event, Stored
 from chalicelib.domain.objects import ObjectRef, State
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, OF_JOB, OF_JOBSET, number_of
 from chalicelib.domain.vocabularies.job.jobs import folded_job
-from chalicelib.domain.vocabularies.job.jobsets import ended_of, folded_jobset
+from chalicelib.domain.vocabularies.job.jobsets import ended_of, failed_of, folded_jobset
 
 COLLECTIONS: Mapping[str, str] = {JOB: "jobs", JOBSET: "jobsets"}
 
@@ -68,9 +68,7 @@ def fold(collection: str, state: State | None, event: Event, own: Fields) -> Sta
     if found is None:
         return None
     small = {name: _small(name, value) for name, value in found.items()}
-    if small.get("jobs", "") is None and found["jobs"] is not None:
-        small["ended"] = ended_of(found)
-    return small
+    return {**small, **_remembered(small, found)}
 
 
 def whole(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
@@ -88,6 +86,16 @@ def is_whole(state: State) -> bool:
 
 def _folded(collection: str, state: dict[str, Any] | None, event: Event, own: Fields) -> dict[str, Any] | None:
     return (folded_job if collection == JOB else folded_jobset)(state, event.event_id, own)
+
+
+def _remembered(small: Fields, found: Fields) -> Fields:
+    """What must be known of what is left out: how the job ended, which jobs of the set did, and how many failed."""
+    remembered: dict[str, Any] = {}
+    if small.get("result", "") is None and found["result"] is not None:
+        remembered["success"] = found["result"]["success"]
+    if small.get("jobs", "") is None and found["jobs"] is not None:
+        remembered |= {"ended": ended_of(found), "failed": failed_of(found)}
+    return remembered
 
 
 def _small(name: str, value: Any) -> Any:

@@ -4,6 +4,7 @@ An event is written `{"event": "quorum_vote", "job": "117", "node": "n1", "statu
 `push/quorum_vote`, its key `/push/117`.
 """
 
+from chalicelib.domain.vocabularies.push.briefs import brief_of
 from chalicelib.domain.vocabularies.push.events import (
     aliases,
     canonical,
@@ -19,6 +20,7 @@ from chalicelib.domain.vocabularies.push.jobs import COLLECTIONS, fold, is_whole
 __all__ = [
     "COLLECTIONS",
     "aliases",
+    "brief_of",
     "canonical",
     "fold",
     "is_exact",

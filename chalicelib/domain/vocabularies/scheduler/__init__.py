@@ -4,6 +4,7 @@ An event is written `{"TYPE": "OrderStepEnded", "key": "/chain,1", "nodeTransiti
 type is `scheduler/OrderEvent/OrderStepEnded`: the hierarchy is the type.
 """
 
+from chalicelib.domain.vocabularies.scheduler.briefs import brief_of
 from chalicelib.domain.vocabularies.scheduler.events import new_event, own_json
 from chalicelib.domain.vocabularies.scheduler.overviews import (
     COLLECTIONS,
@@ -21,6 +22,7 @@ from chalicelib.domain.vocabularies.scheduler.overviews import (
 __all__ = [
     "COLLECTIONS",
     "aliases",
+    "brief_of",
     "canonical",
     "fold",
     "is_exact",

@@ -1,0 +1,165 @@
+"""What a Lambda function costs in CPU time, in the package as it is deployed: cold start, append, idle poll."""
+
+import base64
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from benchmarks import table
+from benchmarks.events import job_events
+from benchmarks.lambda_child import EVENTS
+from benchmarks.servers import ROOT
+from benchmarks.table import Goal
+from chalicelib.api.callers import context
+from chalicelib.api.tokens import Claims
+from chalicelib.domain.organizations import DIRECTORY
+from chalicelib.settings import Settings
+from chalicelib.store.dynamodb.items import item_from_commit
+from chalicelib.wiring import embedded
+from infra.cloud.package import package
+
+ORGANIZATION = "bench"
+COLD = Goal(2.5, at_most=True)
+APPEND, POLL = Goal(3, at_most=True), Goal(1.5, at_most=True)
+
+
+def main() -> None:
+    """Print both tables."""
+    rounds = 3 if "--quick" in sys.argv else 7
+    with tempfile.TemporaryDirectory() as folder, _stub(Path(folder)) as endpoint:
+        code = _unpacked(Path(folder))
+        environment = _environment(code, endpoint)
+        print("A Lambda function, CPU ms; the package as it is deployed, DynamoDB a stub that answers at once:\n")
+        cold = [[_run(environment, what, append_request()) for what in ("cold", "boto3")] for _ in range(rounds)]
+        ours, theirs = (median(column) for column in zip(*cold, strict=True))
+        ratio = ours / theirs
+        row = [
+            "import, first POST /events",
+            f"{ours:.0f}",
+            f"{theirs:.0f}",
+            f"{ratio:.2f}",
+            str(COLD),
+            COLD.reached(ratio),
+        ]
+        print(table.printed(("cold", "Annals", "boto3, one client", "ratio", "goal", ""), [row]), "\n")
+        rows = [
+            _warm_row(environment, rounds, f"append of {EVENTS} events", append_request(), APPEND),
+            _warm_row(environment, rounds, "poll that finds nothing", poll_request(), POLL),
+        ]
+        print(table.printed(("warm, per request", "CPU ms", "goal", ""), rows))
+
+
+def append_request() -> dict[str, Any]:
+    """A request with some events, as API Gateway hands it to the function."""
+    return _request("POST", "/events", {}, json.dumps({"events": list(job_events(EVENTS))}))
+
+
+def poll_request() -> dict[str, Any]:
+    """A request for what is new, of which there is nothing."""
+    return _request("GET", "/events", {"after": "0"}, None)
+
+
+def _request(method: str, path: str, query: Mapping[str, str], body: str | None) -> dict[str, Any]:
+    claims = Claims(user="bench", organizations=(ORGANIZATION,), groups=("publishers", "readers"), expires_s=2**32)
+    return {
+        "resource": path,
+        "path": path,
+        "httpMethod": method,
+        "headers": {"content-type": "application/json"},
+        "multiValueHeaders": {"content-type": ["application/json"]},
+        "queryStringParameters": dict(query) or None,
+        "multiValueQueryStringParameters": {name: [value] for name, value in query.items()} or None,
+        "pathParameters": None,
+        "stageVariables": None,
+        "requestContext": {
+            "resourcePath": path,
+            "httpMethod": method,
+            "requestId": "11111111-1111-1111-1111-111111111111",
+            "authorizer": {**context(claims), "principalId": "bench"},
+            "identity": {"sourceIp": "127.0.0.1"},
+        },
+        "body": body,
+        "isBase64Encoded": False,
+    }
+
+
+def _warm_row(environment: Mapping[str, str], rounds: int, name: str, event: dict[str, Any], goal: Goal) -> list[str]:
+    found = median(_run(environment, "warm", event) for _ in range(rounds))
+    return [name, f"{found:.2f}", str(goal), goal.reached(found)]
+
+
+def _run(environment: Mapping[str, str], what: str, event: dict[str, Any]) -> float:
+    script = Path(__file__).with_name("lambda_child.py")
+    command = [sys.executable, str(script), what, json.dumps(event)]
+    ended = subprocess.run(command, env=environment, cwd="/", capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise RuntimeError(ended.stderr[-2000:])
+    return float(ended.stdout.splitlines()[-1])
+
+
+def _environment(code: Path, endpoint: str) -> dict[str, str]:
+    """As Lambda and our template set it."""
+    return {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(code),
+        "AWS_LAMBDA_FUNCTION_NAME": "annals-bench",
+        "AWS_ENDPOINT_URL": endpoint,
+        "AWS_DEFAULT_REGION": "eu-central-1",
+        "AWS_REGION": "eu-central-1",
+        "AWS_ACCESS_KEY_ID": "bench",
+        "AWS_SECRET_ACCESS_KEY": "bench",
+        "AWS_EC2_METADATA_DISABLED": "true",
+        "PYDANTIC_DISABLE_PLUGINS": "__all__",
+        "STORE": "dynamodb",
+        "LOG_TABLE": "log",
+        "VIEWS_TABLE": "views",
+        "OUTBOX_QUEUE_URL": f"{endpoint}/outbox",
+        "JWT_KEY": "k" * 40,
+    }
+
+
+def _unpacked(folder: Path) -> Path:
+    made = package("dev", folder / "package")
+    code = folder / "code"
+    with zipfile.ZipFile(made.functions) as archive:
+        archive.extractall(code)
+    return code
+
+
+@contextmanager
+def _stub(folder: Path) -> Iterator[str]:
+    directory = folder / "directory.json"
+    directory.write_text(json.dumps(_directory(folder / "data")))
+    command = [sys.executable, "-m", "benchmarks.dynamodb_stub", str(directory)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdout is not None
+            yield f"http://127.0.0.1:{int(process.stdout.readline())}"
+        finally:
+            process.terminate()
+
+
+def _directory(data: Path) -> dict[str, Any]:
+    """The directory with one organization, as a query finds it."""
+    data.mkdir()
+    parts = embedded(Settings.from_environment({"DATA_DIR": str(data), "JWT_KEY": "k" * 40}))
+    parts.organizations.create(ORGANIZATION)
+    items = [dict(item_from_commit(commit)) for commit in parts.log.read(DIRECTORY, 0)]
+    parts.close()
+    return {"Items": json.loads(json.dumps(items, default=_text)), "Count": len(items)}
+
+
+def _text(binary: bytes) -> str:
+    return base64.b64encode(binary).decode()
+
+
+if __name__ == "__main__":
+    main()

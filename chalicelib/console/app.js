@@ -1,0 +1,111 @@
+/*
+ * The console: one view at a time, chosen by the address. A view is a function of where one is; it gives an element, a
+ * title, and how to close it.
+ */
+
+import { get, post } from "./api.js";
+import { h, put } from "./dom.js";
+import { announce, problemNote, waiting } from "./parts/notes.js";
+import { here } from "./router.js";
+import * as session from "./session.js";
+import { shell } from "./shell.js";
+import { listen } from "./shortcuts.js";
+import { signIn } from "./views/signin.js";
+
+const VIEWS = {
+  live: () => import("./views/live.js"),
+  objects: () => import("./views/objects.js"),
+  observers: () => import("./views/observers.js"),
+  reports: () => import("./views/reports.js"),
+  system: () => import("./views/system.js"),
+  api: () => import("./views/api.js"),
+};
+
+const root = document.getElementById("console");
+let frame = null;
+let open = null;
+let turn = 0;
+
+/** Show what the address says, to whoever is signed in. */
+async function show() {
+  const mine = ++turn;
+  open?.close?.();
+  open = null;
+  if (session.token() === null) return showSignIn();
+  const place = here();
+  const around = frame ?? (await entered(mine));
+  if (around === null || mine !== turn) return;
+  frame = around;
+  frame.mark(place.page);
+  put(frame.main, waiting("Loading"));
+  const view = await made(place);
+  if (mine !== turn) return view.close?.();
+  open = view;
+  document.title = `${view.title} · Annals`;
+  put(frame.main, view.element);
+  if (document.activeElement === document.body) frame.main.focus();
+  view.shown?.();
+}
+
+/** The frame around all views, once it is known who is there. */
+async function entered(mine) {
+  try {
+    const me = await get("me");
+    if (mine !== turn) return null;
+    const made = shell(me);
+    put(root, made.element);
+    return made;
+  } catch (problem) {
+    if (mine === turn && session.token() !== null) showUnreachable(problem);
+    return null;
+  }
+}
+
+async function made(place) {
+  try {
+    const module = await (VIEWS[place.page] ?? VIEWS.live)();
+    return await module.view(place);
+  } catch (problem) {
+    return { title: "Problem", element: h("div", { class: "page" }, problemNote(problem, show)) };
+  }
+}
+
+function showSignIn() {
+  frame = null;
+  document.title = "Sign in · Annals";
+  put(root, signIn());
+}
+
+function showUnreachable(problem) {
+  put(root, h("main", { id: "main", class: "alone" }, problemNote(problem, show)));
+}
+
+async function enter() {
+  const code = session.takeCode();
+  if (code !== null) {
+    try {
+      session.begin((await post("sign-in", { code })).token);
+      announce("Signed in");
+    } catch (problem) {
+      session.end();
+      put(root, signIn(problem));
+      return;
+    }
+  }
+  show();
+}
+
+addEventListener("hashchange", () => {
+  if (location.hash.startsWith("#code=")) enter();
+  else show();
+});
+document.querySelector(".skip").addEventListener("click", (event) => {
+  event.preventDefault(); // the address says which page is open
+  document.getElementById("main")?.focus();
+});
+session.onChange(() => {
+  frame = null;
+  show();
+});
+listen();
+enter();

@@ -1,0 +1,108 @@
+/*
+ * What an event makes of an object in brief, as the server would list it. Only what a list shows is folded; an object
+ * whose past is not known here gives undefined, and whoever asked reads the list again.
+ */
+
+import { ms } from "./time.js";
+
+const ORDERS = {
+  OrderAdded: "NotPlanned",
+  OrderStarted: "WaitingForResource",
+  OrderWaitingInTask: "WaitingInTask",
+  OrderStepStarted: "InTaskProcess",
+  OrderStepEnded: "WaitingForResource",
+  OrderSetBack: "Setback",
+  OrderFinished: "NotPlanned",
+  OrderSuspended: "Suspended",
+};
+const VOTES_OVER = ["quorum_succeeded", "run_start", "run_complete"];
+
+/** The object after `event`: changed, null if it is gone, undefined if that cannot be told from here. */
+export function folded(collection, path, object, event) {
+  const fold = FOLDS[collection];
+  const change = fold?.(object, event, event.payload?.data ?? {});
+  if (change === null || change === undefined) return change;
+  return {
+    path,
+    key: event.key,
+    label: null,
+    result: null,
+    progress: null,
+    parent: null,
+    createdAt: event.timestamp,
+    ...object,
+    ...change,
+    updatedAt: event.timestamp,
+  };
+}
+
+const FOLDS = {
+  job: (object, event, data) => {
+    const name = event.type[1];
+    if (!object)
+      return name === "create" ? { state: "created", label: labelOf(event), parent: parentOf(data) } : undefined;
+    if (name === "finish")
+      return { state: "finished", result: data.success === "1" ? "success" : "failure", progress: null };
+    if (name === "clean") return { state: "cleaned" };
+    if (name === "progress")
+      return { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress };
+    return name === "redirect" ? undefined : {};
+  },
+  jobset: (object, event, data) => {
+    const name = event.type[1];
+    if (event.type[0] !== "jobset") return undefined;
+    if (!object) return undefined;
+    if (name === "finishJobSet") return { state: "finished", progress: null };
+    if (name === "cleanJobSet") return { state: "cleaned" };
+    return name === "progressJobSet"
+      ? { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress }
+      : undefined;
+  },
+  order: (object, event, data) => {
+    const name = event.type.at(-1);
+    const [chain, id] = event.key.split(/,(.*)/s);
+    const place = data.nodeId ? { label: `${id} at ${data.nodeId}` } : {};
+    if (name === "OrderRemoved") return null;
+    if (name === "OrderResumed" || (!object && name !== "OrderAdded")) return undefined;
+    if (!object) return { state: ORDERS[name], parent: chain, createdAt: null, ...place };
+    return name in ORDERS && object.state !== "Suspended" ? { state: ORDERS[name], ...place } : place;
+  },
+  task: (object, event, data) => {
+    const name = event.type.at(-1);
+    if (name === "TaskStarted") {
+      const [, path, id] = /^(.*):([^:]*)$/s.exec(event.key);
+      return { state: "running", label: `task ${id} of ${path.split("/").at(-1)}`, parent: path };
+    }
+    if (!object) return undefined;
+    if (name === "TaskEnded") return { state: "ended", result: data.returnCode === 0 ? "success" : "failure" };
+    return { state: "closed" };
+  },
+  pushJob: (object, event, data) => {
+    const name = event.type[1];
+    if (name === "start" && !object) return { state: "voting", label: data.command ?? null };
+    if (!object) return undefined;
+    if (name === "job_complete")
+      return { state: data.status, result: data.status === "complete" ? "success" : "failure" };
+    return VOTES_OVER.includes(name) && object.state === "voting" ? { state: "running" } : {};
+  },
+};
+
+/** 0.66 of "66%", 0.5 of "1/2"; null of anything else. */
+export function share(progress) {
+  if (typeof progress === "number") return progress <= 1 ? progress : progress / 100;
+  const percent = /^(\d+(?:\.\d+)?)\s*%$/.exec(progress ?? "");
+  if (percent) return Number(percent[1]) / 100;
+  const part = /^(\d+)\s*\/\s*(\d+)$/.exec(progress ?? "");
+  return part && Number(part[2]) > 0 ? Number(part[1]) / Number(part[2]) : null;
+}
+
+/** Seconds between the object's first and last event. */
+export const seconds = (object) => (ms(object.updatedAt) - ms(object.createdAt)) / 1000;
+
+function labelOf({ type: [, , node, jobType] }) {
+  return jobType ? `${jobType} on ${node}` : (node ?? null);
+}
+
+function parentOf(data) {
+  return data.jobset === undefined ? null : `/jobset/${data.jobset}`;
+}

@@ -1,0 +1,177 @@
+/* The form of an observer: what its configuration may say, in fields; what has no field can be written as JSON. */
+
+import { h, put } from "../dom.js";
+import { typeText } from "../format.js";
+
+const FIELDS = {
+  mail: [
+    ["to", "To", "ops@example.org, night@example.org"],
+    ["from", "From", "annals@example.org"],
+    ["title", "Title", ""],
+    ["time_zone", "Time zone", "Europe/Berlin"],
+    ["time_format", "Time format", ""],
+  ],
+  slack: [["url", "Webhook URL", "https://hooks.slack.com/services/…"]],
+  app: [["to", "Users", "anna, bela"]],
+};
+const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
+
+/** A form for `observer`, null for a new one; `changed()` is called with every change. */
+export class ObserverForm {
+  #observer;
+  #fields = {};
+  #channelFields = h("div", { class: "form-part" });
+
+  constructor(observer, changed) {
+    this.#observer = observer ?? { channel: "app", scope: "private", config: {} };
+    const known = this.#observer;
+    const types = (known.types ?? []).map((type) => (Array.isArray(type) ? typeText(type) : type)).join("\n");
+    this.#fields.name = h("input", {
+      id: "observer-name",
+      value: known.name ?? "",
+      required: true,
+      pattern: NAME,
+      autocomplete: "off",
+      disabled: observer !== null,
+      placeholder: "ops",
+    });
+    this.#fields.scope = select("observer-scope", ["global", "private"], known.scope);
+    this.#fields.channel = select("observer-channel", ["mail", "slack", "app"], known.channel);
+    this.#fields.types = h("textarea", {
+      id: "observer-types",
+      rows: 3,
+      value: types,
+      placeholder: "job/finish/*\njob/clean/*",
+      spellcheck: "false",
+    });
+    this.#fields.events = h("input", {
+      id: "observer-events",
+      value: known.events ?? "",
+      placeholder: "create, finish",
+    });
+    this.#fields.nodes = h("input", { id: "observer-nodes", value: known.nodes ?? "", placeholder: "n1, n2" });
+    this.#fields.filter = h("input", {
+      id: "observer-filter",
+      class: "mono",
+      value: known.filter ?? "",
+      placeholder: 'event.success != "1"',
+      spellcheck: "false",
+      autocomplete: "off",
+    });
+    this.#fields.more = h("textarea", { id: "observer-more", rows: 2, spellcheck: "false", placeholder: "{}" });
+    for (const name of ["channel", "scope"]) this.#fields[name].addEventListener("input", () => this.#drawChannel());
+    this.element = h(
+      "form",
+      { class: "form", oninput: changed, onsubmit: (event) => event.preventDefault() },
+      row("Name", this.#fields.name),
+      h("div", { class: "form-pair" }, row("Scope", this.#fields.scope), row("Channel", this.#fields.channel)),
+      row(
+        "Types",
+        this.#fields.types,
+        "One pattern a line; ? is one subtype, a final * any number. Nothing: every event.",
+      ),
+      h(
+        "div",
+        { class: "form-pair" },
+        row("or AnyJob events", this.#fields.events),
+        row("of nodes", this.#fields.nodes),
+      ),
+      row("Filter", this.#fields.filter, "A Jinja2 expression over event; only if it holds, somebody is told."),
+      this.#channelFields,
+      row("More configuration, as JSON", this.#fields.more),
+    );
+    this.#drawChannel();
+  }
+
+  /** The name in the form. */
+  get name() {
+    return this.#fields.name.value.trim();
+  }
+
+  /** Whether the name will do; else its field says why. */
+  checked() {
+    return this.element.reportValidity();
+  }
+
+  /** The configuration as PUT takes it; raises an Error in words if the JSON is none. */
+  configuration() {
+    const value = (name) => this.#fields[name].value.trim();
+    const types = value("types")
+      .split(/[\s,]+/)
+      .filter(Boolean);
+    const made = { scope: value("scope"), channel: value("channel"), config: this.#config() };
+    if (types.length) made.types = types;
+    for (const name of ["events", "nodes", "filter"]) if (value(name)) made[name] = value(name);
+    if (made.scope === "private" && this.#observer.user) made.user = this.#observer.user;
+    return made;
+  }
+
+  #config() {
+    const config = {};
+    for (const [name] of FIELDS[this.#fields.channel.value]) {
+      const field = this.#fields[`config-${name}`];
+      const written = field.isConnected ? field.value.trim() : "";
+      if (written) config[name] = written;
+    }
+    if (this.#fields.progress?.checked) config.mail_progress = "1";
+    return { ...config, ...parsed(this.#fields.more.value) };
+  }
+
+  #drawChannel() {
+    const channel = this.#fields.channel.value;
+    const config = this.#observer.config ?? {};
+    const isOwn = channel === "app" && this.#fields.scope.value === "private";
+    const named = FIELDS[channel].map(([name]) => name);
+    const rows = FIELDS[channel].map(([name, title, example]) => {
+      this.#fields[`config-${name}`] = h("input", {
+        id: `config-${name}`,
+        value: config[name] ?? "",
+        placeholder: example,
+        autocomplete: "off",
+      });
+      return row(title, this.#fields[`config-${name}`]);
+    });
+    this.#fields.progress =
+      channel === "mail"
+        ? h("input", {
+            type: "checkbox",
+            id: "config-progress",
+            checked: Boolean(config.mail_progress) && config.mail_progress !== "0",
+          })
+        : null;
+    put(
+      this.#channelFields,
+      isOwn ? h("p", { class: "hint" }, "It tells its own user, in their inbox.") : rows,
+      this.#fields.progress ? h("label", { class: "check" }, this.#fields.progress, "Also mail progress") : null,
+    );
+    const rest = Object.entries(config).filter(([name]) => !named.includes(name) && name !== "mail_progress");
+    this.#fields.more.value = rest.length ? JSON.stringify(Object.fromEntries(rest)) : "";
+  }
+}
+
+function row(title, field, hint = null) {
+  const help = hint ? h("span", { class: "hint", id: `${field.id}-hint` }, hint) : null;
+  if (hint) field.setAttribute("aria-describedby", `${field.id}-hint`);
+  return h("div", { class: "form-row" }, h("label", { for: field.id }, title), field, help);
+}
+
+function select(id, names, chosen) {
+  const field = h(
+    "select",
+    { id },
+    names.map((name) => h("option", { value: name }, name)),
+  );
+  field.value = chosen;
+  return field;
+}
+
+function parsed(written) {
+  if (!written.trim()) return {};
+  try {
+    const value = JSON.parse(written);
+    if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
+  } catch {
+    // Told below.
+  }
+  throw new Error('More configuration: this is not a JSON object. Write it like {"label": "Nightly"}.');
+}

@@ -1,0 +1,39 @@
+/* The last so many events, the newest first; what is older makes room. */
+
+/** A ring of at most `most` events. */
+export class Ring {
+  #kept = [];
+  #end = 0;
+  #most;
+
+  constructor(most) {
+    this.#most = most;
+  }
+
+  get length() {
+    return this.#kept.length;
+  }
+
+  /** The event that is `index` older than the newest. */
+  at(index) {
+    return this.#kept[(this.#end - 1 - index + 2 * this.#kept.length) % this.#kept.length];
+  }
+
+  keyOf(event) {
+    return event.eventId;
+  }
+
+  /** Add events, in the order in which they came. */
+  add(events) {
+    for (const event of events) {
+      if (this.#kept.length < this.#most) this.#kept.push(event);
+      else this.#kept[this.#end % this.#most] = event;
+      this.#end = (this.#end % this.#most) + 1;
+    }
+  }
+
+  clear() {
+    this.#kept = [];
+    this.#end = 0;
+  }
+}

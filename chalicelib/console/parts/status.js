@@ -1,0 +1,48 @@
+/* How the feed of the open view is: one pill in the bar, in colour, in a shape and in words. */
+
+import { h, put, text } from "../dom.js";
+import { icon } from "../icons.js";
+
+const LOOKS = {
+  connecting: ["half", "Connecting"],
+  connected: ["dot", "Connected"],
+  behind: ["clock", "Behind"],
+  reconnecting: ["refresh", "Reconnecting"],
+  torn: ["alert", "Torn"],
+  refused: ["cross", "Refused"],
+  held: ["pause", "Paused"],
+  none: ["ring", "Not following"],
+};
+
+const shape = h("span", { class: "status-shape" });
+const label = h("span", { class: "status-label" });
+const pill = h("div", { class: "status", id: "feed-status", role: "status", "data-state": "none" }, shape, label);
+let drawn = null;
+let owner = null;
+
+/** The pill; there is one. */
+export function statusPill() {
+  if (drawn === null) draw({ name: "none", words: "This page follows no feed" });
+  return pill;
+}
+
+/** For a view: where it tells how its feed is; the last one that asked is heard. */
+export function statusOf() {
+  const mine = Symbol("view");
+  owner = mine;
+  draw({ name: "connecting", words: "Connecting" });
+  return {
+    tell: (state) => owner === mine && draw(state),
+    close: () => owner === mine && draw({ name: "none", words: "This page follows no feed" }),
+  };
+}
+
+function draw(state) {
+  if (drawn !== state.name) {
+    put(shape, icon(LOOKS[state.name][0], 14));
+    pill.dataset.state = state.name;
+    text(label, LOOKS[state.name][1]);
+  }
+  drawn = state.name;
+  pill.title = state.words;
+}

@@ -1,0 +1,44 @@
+/* Where one is: everything worth a link is in the address, `#/objects/job/117?at=…`, so that it can be sent and reloaded. */
+
+/** Each page with its title, and the key that goes there after `g`. */
+export const PAGES = [
+  ["live", "Live", "l"],
+  ["objects", "Objects", "o"],
+  ["observers", "Observers", "b"],
+  ["reports", "Reports", "r"],
+  ["system", "System", "s"],
+  ["api", "API", "a"],
+];
+
+/** The page, the rest of its path, and its parameters. */
+export function here() {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split("?");
+  const [page, ...rest] = path.split("/");
+  return { page: page || "live", rest: rest.map(decoded), parameters: new URLSearchParams(query) };
+}
+
+/** The address of a page; parameters that are empty are left out. */
+export function link(page, rest = [], parameters = {}) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value != null));
+  const path = [page, ...rest.map(encodeURIComponent)].join("/");
+  return `#/${path}${query.size ? `?${query}` : ""}`;
+}
+
+/** Go to an address. */
+export function go(hash) {
+  location.hash = hash;
+}
+
+/** Write other parameters into the address without leaving the page, or a trace in the history. */
+export function note(parameters) {
+  const { page, rest } = here();
+  history.replaceState(null, "", link(page, rest, parameters));
+}
+
+function decoded(part) {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}

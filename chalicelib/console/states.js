@@ -1,0 +1,80 @@
+/* What states look like: a tone, a shape and a word, so that colour alone says nothing. */
+
+import { h } from "./dom.js";
+import { icon } from "./icons.js";
+
+const LOOKS = [
+  ["good", "check", ["success", "succeeded", "complete", "active", "sent", "up to date", "would tell"]],
+  [
+    "bad",
+    "cross",
+    [
+      "failure",
+      "failed",
+      "crashed",
+      "error",
+      "quorum_failed",
+      "timed_out",
+      "aborted",
+      "parked",
+      "nacked",
+      "stopped",
+      "blacklisted",
+    ],
+  ],
+  [
+    "warn",
+    "alert",
+    [
+      "cleaned",
+      "suspended",
+      "setback",
+      "unavailable",
+      "was_ready",
+      "waiting",
+      "waitingforresource",
+      "behind",
+      "would not tell",
+    ],
+  ],
+  [
+    "busy",
+    "half",
+    ["running", "started", "intaskprocess", "waitingintask", "inprogress", "loaded", "starting", "run", "catching up"],
+  ],
+  ["vote", "ring", ["voting", "ready", "quorum", "planned", "due"]],
+  ["idle", "dot", ["finished", "closed", "ended"]],
+];
+const BY_NAME = new Map(LOOKS.flatMap(([tone, shape, names]) => names.map((name) => [name, { tone, shape }])));
+const UNKNOWN = { tone: "idle", shape: "ring" };
+
+/** Tone and shape of a state; one that ended is judged by its result. */
+export function look(state, result = null) {
+  if (hasEnded(state) && result !== null) return BY_NAME.get(result);
+  return BY_NAME.get(String(state ?? "").toLowerCase()) ?? UNKNOWN;
+}
+
+/** The state in words: `quorum_failed` reads "quorum failed", `WaitingForResource` "waiting for resource". */
+export function stateWords(state) {
+  if (state === null || state === undefined || state === "") return "no state";
+  return String(state)
+    .replace(/_/g, " ")
+    .replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
+    .replace(/^[A-Z](?=[a-z])/, (a) => a.toLowerCase());
+}
+
+/** The state in words, and how it ended if it ended badly. */
+export const said = (state, result) => (hasEnded(state) && result === "failure" ? "failed" : stateWords(state));
+
+/** The state as a badge. */
+export function badge(state, result = null) {
+  const { tone, shape } = look(state, result);
+  return h(
+    "span",
+    { class: `badge tone-${tone}` },
+    icon(shape, 13),
+    h("span", { class: "badge-text" }, said(state, result)),
+  );
+}
+
+const hasEnded = (state) => ["finished", "closed", "ended"].includes(state);

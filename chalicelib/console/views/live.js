@@ -1,0 +1,234 @@
+/* Live: events as they come, the newest first. Pausing loses nothing; what waits too long stays with the server. */
+
+import { get } from "../api.js";
+import { h, put, text } from "../dom.js";
+import { Feed } from "../feed.js";
+import { gist, number, plural, typeText } from "../format.js";
+import { icon } from "../icons.js";
+import { eventPanel } from "../parts/event.js";
+import { liveFilter } from "../parts/filter.js";
+import { emptyNote, problemNote, publishing, waiting } from "../parts/notes.js";
+import { Rate } from "../parts/rate.js";
+import { Ring } from "../parts/ring.js";
+import { Rows } from "../parts/rows.js";
+import { statusOf } from "../parts/status.js";
+import { note } from "../router.js";
+import { shortcuts } from "../shortcuts.js";
+import { clock, msOfId, whole } from "../time.js";
+import { vocabularyOf } from "../vocabularies.js";
+
+const KEPT = 5_000;
+const FIRST = 300;
+const COLUMNS = [
+  ["cell-time", "Time"],
+  ["cell-type", "Type"],
+  ["cell-key", "Key"],
+  ["cell-gist", "Payload"],
+];
+
+/** The view. */
+export function view({ parameters }) {
+  const live = new Live(parameters);
+  return { title: "Live", element: live.element, close: () => live.close() };
+}
+
+class Live {
+  #ring = new Ring(KEPT);
+  #waiting = [];
+  #isPaused = false;
+  #feed = null;
+  #rate = new Rate();
+  #status = statusOf();
+  #filter;
+  #turn = 0;
+  #seen = 0;
+  #rows = new Rows({
+    items: this.#ring,
+    columns: COLUMNS,
+    draw: drawEvent,
+    open: (event) => this.#open(event),
+    label: "Events, the newest first",
+    scrolled: (isAtTop) => (this.#top.hidden = isAtTop),
+  });
+  #top = h(
+    "button",
+    { class: "button live-top", type: "button", hidden: true, onclick: () => this.#rows.toTop() },
+    icon("up"),
+    "To the newest",
+  );
+  #list = h("div", { class: "live-list" });
+  #side = h("div", { class: "live-side" });
+  #told = h("div", { class: "live-told" });
+  #count = h("span", { class: "live-count" });
+  #pause = h("button", { class: "button", type: "button", id: "pause", onclick: () => this.#toggle() });
+
+  constructor(parameters) {
+    this.#filter = liveFilter(parameters, (filter) => {
+      note(filter.parameters);
+      this.#begin();
+    });
+    this.element = h(
+      "div",
+      { class: "page page-full live" },
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", {}, "Live"),
+        this.#count,
+        h("div", { class: "bar-space" }),
+        this.#rate.element,
+        this.#pause,
+      ),
+      this.#filter.element,
+      this.#told,
+      h("div", { class: "live-split" }, this.#list, this.#side),
+    );
+    this.#keys = shortcuts({
+      p: ["Pause, or go on", () => this.#toggle()],
+      "/": ["Filter", () => this.#filter.focus()],
+      t: ["To the newest", () => this.#rows.toTop()],
+    });
+    this.#begin();
+  }
+
+  #keys;
+
+  close() {
+    this.#turn += 1;
+    this.#feed?.stop();
+    this.#rate.close();
+    this.#rows.close();
+    this.#status.close();
+    this.#keys();
+  }
+
+  /** Show the last events that match, and follow from there. */
+  async #begin() {
+    const mine = ++this.#turn;
+    this.#feed?.stop();
+    this.#waiting = [];
+    this.#seen = 0;
+    this.#isPaused = false;
+    put(this.#told);
+    put(this.#list, waiting("Reading the last events"));
+    this.#drawPause();
+    try {
+      const seq = await get("events", { ...this.#filter.query, limit: -FIRST });
+      if (mine !== this.#turn) return;
+      this.#ring.clear();
+      this.#add((seq.eventSnapshots ?? []).reverse().filter((event) => this.#filter.holds(event)));
+      this.#follow(seq.eventId);
+    } catch (problem) {
+      if (mine === this.#turn)
+        put(
+          this.#list,
+          problemNote(problem, () => this.#begin()),
+        );
+    }
+  }
+
+  #follow(after) {
+    this.#feed = new Feed({
+      parameters: this.#filter.query,
+      after,
+      onEvents: (events) => this.#take(events),
+      onState: (state) => this.#status.tell(state),
+      onTorn: (before, from) => this.#torn(before, from),
+    }).start();
+    this.#drawList();
+  }
+
+  #take(events) {
+    const wanted = events.filter((event) => this.#filter.holds(event));
+    this.#rate.count(wanted.length);
+    this.#seen += wanted.length;
+    if (!this.#isPaused) return this.#add(wanted);
+    this.#waiting.push(...wanted);
+    if (this.#waiting.length >= KEPT) this.#feed.hold();
+    this.#drawPause();
+  }
+
+  #add(events) {
+    const wasEmpty = this.#ring.length === 0;
+    this.#ring.add(events);
+    if (wasEmpty && events.length > 0) this.#drawList();
+    this.#rows.grown(Math.min(events.length, KEPT));
+    this.element.dataset.seen = this.#seen;
+    const since = this.#seen ? `, ${number(this.#seen)} since you opened it` : "";
+    text(this.#count, `${plural(this.#ring.length, "event")} here${since}`);
+  }
+
+  #drawList() {
+    const isEmpty = this.#ring.length === 0;
+    if (isEmpty) put(this.#list, this.#filter.isOn ? nothingMatches() : nothingYet());
+    else if (!this.#rows.element.isConnected) put(this.#list, this.#rows.element, this.#top);
+    this.#rows.changed();
+  }
+
+  #toggle() {
+    this.#isPaused = !this.#isPaused;
+    if (!this.#isPaused) {
+      const held = this.#waiting.length >= KEPT;
+      this.#add(this.#waiting.splice(0));
+      if (held) this.#feed.start();
+      this.#rows.toTop();
+    }
+    this.#drawPause();
+  }
+
+  #drawPause() {
+    const more = this.#waiting.length >= KEPT ? "+" : "";
+    const words = this.#isPaused ? `Go on · ${number(this.#waiting.length)}${more} waiting` : "Pause";
+    put(this.#pause, icon(this.#isPaused ? "play" : "pause"), h("span", {}, words));
+    this.#pause.setAttribute("aria-pressed", this.#isPaused);
+    this.#pause.classList.toggle("button-main", this.#isPaused);
+  }
+
+  #torn(before, from) {
+    const dismiss = h("button", { class: "button", type: "button", onclick: () => put(this.#told) }, "Understood");
+    const words = `Between ${whole(msOfId(before))} and ${whole(msOfId(from))} there were events that retention has removed. The list goes on after that gap.`;
+    put(
+      this.#told,
+      h(
+        "div",
+        { class: "note note-problem", role: "alert" },
+        icon("alert", 20),
+        h("div", {}, h("strong", {}, "Torn: some events are no longer kept"), h("p", {}, words), dismiss),
+      ),
+    );
+  }
+
+  #open(event) {
+    const close = () => {
+      put(this.#side);
+      this.element.classList.remove("has-side");
+      this.#rows.element.focus();
+    };
+    put(
+      this.#side,
+      eventPanel(event, close, (other) => this.#open(other)),
+    );
+    this.element.classList.add("has-side");
+  }
+}
+
+function drawEvent([time, type, key, what], event, row) {
+  row.dataset.vocabulary = vocabularyOf(event.type);
+  time.textContent = clock(msOfId(event.eventId));
+  type.textContent = typeText(event.type);
+  key.textContent = event.key ?? "";
+  what.textContent = gist(event.payload).slice(0, 300);
+}
+
+function nothingYet() {
+  return emptyNote(
+    "No events yet",
+    "This log is empty. Publish a first event and it will appear here at once:",
+    publishing({ type: ["hello", "world"], key: "/greeting", payload: { type: "json", data: { text: "Hi" } } }),
+    h("p", { class: "hint" }, "$TOKEN is a token of this organization whose groups include publishers."),
+  );
+}
+
+function nothingMatches() {
+  return emptyNote("Nothing matches", "No event in this log matches the filter. New ones that do will appear here.");
+}

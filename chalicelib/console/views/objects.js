@@ -1,0 +1,227 @@
+/* Objects: what the events are about, as a list that stays live. One object has a page of its own. */
+
+import { get } from "../api.js";
+import { h, put, redraw, text } from "../dom.js";
+import { number, plural } from "../format.js";
+import { icon } from "../icons.js";
+import { objectLink } from "../parts/event.js";
+import { problemNote, waiting } from "../parts/notes.js";
+import { COLUMNS, drawObject, nothingMatches, nothingYet } from "../parts/object-rows.js";
+import { Rows } from "../parts/rows.js";
+import { statusOf } from "../parts/status.js";
+import { COLLECTIONS, folders, tree } from "../parts/tree.js";
+import { go, note } from "../router.js";
+import { shortcuts } from "../shortcuts.js";
+import { LIMIT, Snapshot } from "../snapshot.js";
+import { look, stateWords } from "../states.js";
+import { objectView } from "./object.js";
+
+const STATISTICS_MS = 2_000;
+
+/** The list, or one object. */
+export function view(place) {
+  const [collection = "job", ...path] = place.rest;
+  if (!COLLECTIONS.some(([name]) => name === collection))
+    throw new Error(`There are no objects called "${collection}".`);
+  if (path.join("") !== "") return objectView(collection, `/${path.join("/")}`, place.parameters);
+  const list = new Objects(collection, place.parameters);
+  return { title: "Objects", element: list.element, close: () => list.close() };
+}
+
+class Objects {
+  #collection;
+  #search;
+  #state;
+  #folder;
+  #snapshot = null;
+  #shown = [];
+  #status = statusOf();
+  #list = h("div", { class: "objects-list" });
+  #tree = h("nav", { class: "tree", "aria-label": "Collections and folders" });
+  #chips = h("div", { class: "chips", role: "group", "aria-label": "Filter by state" });
+  #statistics = h("div", { class: "statistics" });
+  #count = h("span", { class: "live-count" });
+  #asked = -Infinity;
+  #drawn = false;
+  #drawnTree = null;
+  #items = { at: (index) => this.#shown[index], keyOf: (object) => object.path };
+  #rows;
+  #keys;
+  #clock = setInterval(() => this.#redrawTimes(), 15_000);
+
+  constructor(collection, parameters) {
+    this.#collection = collection;
+    this.#state = parameters.get("state") ?? "";
+    this.#folder = parameters.get("folder") ?? "";
+    Object.defineProperty(this.#items, "length", { get: () => this.#shown.length });
+    this.#rows = new Rows({
+      items: this.#items,
+      columns: COLUMNS,
+      draw: drawObject,
+      open: (object) => go(objectLink(collection, object.path)),
+      label: "Objects, the latest change first",
+    });
+    this.#search = h("input", {
+      type: "search",
+      id: "search",
+      value: parameters.get("search") ?? "",
+      placeholder: "Search by path or label",
+      "aria-label": "Search",
+      spellcheck: "false",
+    });
+    let timer = null;
+    this.#search.addEventListener("input", () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => this.#begin(), 300);
+    });
+    const title = COLLECTIONS.find(([name]) => name === collection)[1];
+    this.element = h(
+      "div",
+      { class: "page page-full objects" },
+      this.#tree,
+      h(
+        "div",
+        { class: "objects-main" },
+        h(
+          "div",
+          { class: "page-head" },
+          h("h1", {}, title),
+          this.#count,
+          h("div", { class: "bar-space" }),
+          h("label", { class: "field" }, icon("search", 14), this.#search),
+        ),
+        this.#statistics,
+        this.#chips,
+        this.#list,
+      ),
+    );
+    this.#keys = shortcuts({ "/": ["Search", () => this.#search.focus()] });
+    this.#begin();
+  }
+
+  close() {
+    this.#snapshot?.close();
+    this.#status.close();
+    this.#rows.close();
+    this.#keys();
+    clearInterval(this.#clock);
+  }
+
+  async #begin() {
+    this.#snapshot?.close();
+    const search = this.#search.value.trim();
+    note({ search, state: this.#state, folder: this.#folder });
+    put(this.#list, waiting("Reading the snapshot"));
+    this.#drawTree([]);
+    const snapshot = new Snapshot(
+      this.#collection,
+      { search, state: this.#state },
+      { onChange: () => this.#draw(), onState: (state) => this.#status.tell(state) },
+    );
+    this.#snapshot = snapshot;
+    try {
+      await snapshot.load();
+    } catch (problem) {
+      if (this.#snapshot === snapshot)
+        put(
+          this.#list,
+          problemNote(problem, () => this.#begin()),
+        );
+    }
+  }
+
+  /** At most one drawing a frame, however many events come. */
+  #draw() {
+    if (this.#drawn) return;
+    this.#drawn = true;
+    setTimeout(
+      () =>
+        requestAnimationFrame(() => {
+          this.#drawn = false;
+          this.#drawNow();
+        }),
+      150,
+    );
+  }
+
+  #drawNow() {
+    const { objects, total, counts, moreFollows } = this.#snapshot;
+    this.#shown = objects.filter((object) => object.path.startsWith(this.#folder));
+    this.#drawTree(folders(this.#collection, objects));
+    this.#drawChips(counts);
+    const cut = moreFollows ? `, the ${number(LIMIT)} that changed last are listed` : "";
+    text(this.#count, `${plural(total, "object")}${cut}`);
+    if (this.#shown.length === 0) put(this.#list, this.#isFiltered ? nothingMatches() : nothingYet(this.#collection));
+    else if (!this.#rows.element.isConnected) put(this.#list, this.#rows.element);
+    this.#rows.changed();
+    if (this.#collection === "order") this.#drawStatistics();
+  }
+
+  /** Only when it differs: a link that is drawn anew while it is pressed would not hear of it. */
+  #drawTree(found) {
+    const now = JSON.stringify(found.map(counted));
+    if (now !== this.#drawnTree) redraw(this.#tree, tree(this.#collection, this.#folder, found));
+    this.#drawnTree = now;
+  }
+
+  get #isFiltered() {
+    return Boolean(this.#search.value.trim() || this.#state || this.#folder);
+  }
+
+  #redrawTimes() {
+    this.#shown = this.#shown.map((object) => ({ ...object }));
+    this.#rows.changed();
+  }
+
+  #drawChips(counts) {
+    const known = Object.entries(counts).sort(([, a], [, b]) => b - a);
+    if (this.#state && !(this.#state in counts)) known.push([this.#state, 0]);
+    redraw(
+      this.#chips,
+      known.map(([state, count]) => this.#chip(state, count)),
+    );
+  }
+
+  #chip(state, count) {
+    const { tone, shape } = look(state);
+    const isOn = this.#state === state;
+    const pressed = () => {
+      this.#state = isOn ? "" : state;
+      this.#begin();
+    };
+    return h(
+      "button",
+      {
+        class: `chip tone-${tone}`,
+        type: "button",
+        "aria-pressed": String(isOn),
+        "data-state": state,
+        onclick: pressed,
+      },
+      icon(shape, 13),
+      h("span", {}, stateWords(state)),
+      h("strong", {}, number(count)),
+    );
+  }
+
+  async #drawStatistics() {
+    if (performance.now() - this.#asked < STATISTICS_MS) return;
+    this.#asked = performance.now();
+    try {
+      const { eventId, ...counts } = await get("jobscheduler/master/api/order/", { return: "OrderStatistics" });
+      const pairs = Object.entries(counts).filter(([name, count]) => name === "total" || count > 0);
+      put(
+        this.#statistics,
+        h(
+          "dl",
+          { "aria-label": "OrderStatistics", title: `OrderStatistics at ${eventId}` },
+          pairs.map(([name, count]) => h("div", {}, h("dt", {}, stateWords(name)), h("dd", {}, number(count)))),
+        ),
+      );
+    } catch {
+      put(this.#statistics);
+    }
+  }
+}
+
+const counted = ({ path, count, folders: within }) => [path, count, [...within.values()].map(counted)];

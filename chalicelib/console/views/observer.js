@@ -1,0 +1,204 @@
+/* One observer: its configuration with a preview beside it, its health, what failed, and replay. */
+
+import { ask, get, post } from "../api.js";
+import { h, put } from "../dom.js";
+import { icon } from "../icons.js";
+import { Failures } from "../parts/failures.js";
+import { health } from "../parts/health.js";
+import { announce, problemNote, waiting } from "../parts/notes.js";
+import { ObserverForm } from "../parts/observer-form.js";
+import { Preview } from "../parts/preview.js";
+import { Replay } from "../parts/replay.js";
+import { go, link } from "../router.js";
+
+const AGAIN_MS = 3_000;
+
+/** The page of the observer `name`, or of a new one if it is null. */
+export function observerView(name) {
+  const page = new ObserverPage(name);
+  return { title: name ?? "New observer", element: page.element, close: () => page.close() };
+}
+
+class ObserverPage {
+  #name;
+  #parked = 0;
+  #form = null;
+  #parts = [];
+  #timer = null;
+  #closed = false;
+  #body = h("div", { class: "stack" }, waiting("Reading the observer"));
+  #health = h("span");
+  #told = h("div", { class: "observer-told" });
+  #failures = null;
+
+  constructor(name) {
+    this.#name = name;
+    this.element = h(
+      "div",
+      { class: "page" },
+      h("nav", { class: "crumbs", "aria-label": "Where" }, h("a", { href: link("observers") }, "Observers")),
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", {}, name ?? "New observer"),
+        this.#health,
+        h("div", { class: "bar-space" }),
+        this.#buttons(),
+      ),
+      this.#told,
+      this.#body,
+    );
+    this.#begin();
+  }
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    for (const part of this.#parts) part.close?.();
+  }
+
+  get #path() {
+    return `observers/${encodeURIComponent(this.#name ?? this.#form.name)}`;
+  }
+
+  #buttons() {
+    const save = h(
+      "button",
+      { class: "button button-main", type: "button", id: "save", onclick: () => this.#save() },
+      icon("check"),
+      "Save",
+    );
+    if (this.#name === null) return save;
+    return [
+      h(
+        "button",
+        { class: "button", type: "button", id: "test", onclick: () => this.#test() },
+        icon("send"),
+        "Send a test",
+      ),
+      h(
+        "button",
+        { class: "button button-bad", type: "button", id: "delete", onclick: () => this.#delete() },
+        icon("trash"),
+        "Delete",
+      ),
+      save,
+    ];
+  }
+
+  async #begin() {
+    try {
+      const observer = this.#name === null ? null : await get(this.#path);
+      if (this.#closed) return;
+      const preview = new Preview(() => this.#form);
+      this.#form = new ObserverForm(observer, () => preview.changed());
+      this.#parts = [preview];
+      preview.changed();
+      put(
+        this.#body,
+        h(
+          "div",
+          { class: "observer-split" },
+          h(
+            "section",
+            { class: "card", "aria-label": "Configuration" },
+            h("h2", {}, "Configuration"),
+            this.#form.element,
+          ),
+          preview.element,
+        ),
+      );
+      if (observer !== null) this.#showDeliveries(observer);
+    } catch (problem) {
+      put(
+        this.#body,
+        problemNote(problem, () => this.#begin()),
+      );
+    }
+  }
+
+  #showDeliveries(observer) {
+    const again = () => this.#watch();
+    this.#failures = new Failures(this.#name, again);
+    const replay = new Replay(this.#name, again);
+    this.#parts.push(replay);
+    this.#body.append(this.#failures.element, replay.element);
+    this.#drawHealth(observer.deliveries);
+    this.#timer = setTimeout(again, AGAIN_MS);
+  }
+
+  async #watch() {
+    clearTimeout(this.#timer);
+    try {
+      const { deliveries } = await get(this.#path);
+      this.#drawHealth(deliveries);
+    } catch {
+      // The next time will tell.
+    }
+    if (!this.#closed) this.#timer = setTimeout(() => this.#watch(), AGAIN_MS);
+  }
+
+  #drawHealth(deliveries) {
+    put(this.#health, health(deliveries));
+    if ((deliveries.parked ?? 0) !== this.#parked) this.#failures.read();
+    this.#parked = deliveries.parked ?? 0;
+  }
+
+  async #save() {
+    if (!this.#form.checked()) return;
+    await this.#tried(async () => {
+      await ask("PUT", this.#path, { body: this.#form.configuration() });
+      announce("Saved");
+      if (this.#name === null) go(link("observers", [this.#form.name]));
+    });
+  }
+
+  async #test() {
+    await this.#tried(async () => {
+      const event = this.#parts[0].event;
+      await post(`${this.#path}/test`, event ? { event } : {});
+      announce("The test was sent");
+    });
+  }
+
+  async #delete() {
+    if (!(await confirmed(`Delete the observer ${this.#name}? What it has been told stays in the log.`))) return;
+    await this.#tried(async () => {
+      await ask("DELETE", this.#path);
+      announce("Deleted");
+      go(link("observers"));
+    });
+  }
+
+  async #tried(action) {
+    put(this.#told);
+    try {
+      await action();
+    } catch (problem) {
+      put(this.#told, problemNote(problem));
+    }
+  }
+}
+
+function confirmed(question) {
+  return new Promise((resolve) => {
+    const yes = h(
+      "button",
+      { class: "button button-bad", type: "button", onclick: () => dialog.close("yes") },
+      "Delete",
+    );
+    const no = h("button", { class: "button", type: "button", onclick: () => dialog.close("no") }, "Cancel");
+    const dialog = h(
+      "dialog",
+      { class: "dialog", "aria-label": "Are you sure?" },
+      h("p", {}, question),
+      h("div", { class: "dialog-buttons" }, no, yes),
+    );
+    dialog.addEventListener("close", () => {
+      dialog.remove();
+      resolve(dialog.returnValue === "yes");
+    });
+    document.body.append(dialog);
+    dialog.showModal();
+  });
+}

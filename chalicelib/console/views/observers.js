@@ -1,0 +1,109 @@
+/* Observers: who is told about what, and whether it reaches them. One observer has a page of its own. */
+
+import { base, get } from "../api.js";
+import { h, put, redraw } from "../dom.js";
+import { typeText } from "../format.js";
+import { icon } from "../icons.js";
+import { command, emptyNote, problemNote, waiting } from "../parts/notes.js";
+import { health } from "../parts/health.js";
+import { link } from "../router.js";
+import { observerView } from "./observer.js";
+
+const AGAIN_MS = 5_000;
+
+/** The list, one observer, or the form for a new one. */
+export function view({ rest, parameters }) {
+  if (rest[0] || parameters.get("new")) return observerView(rest[0] || null);
+  const list = new Observers();
+  return { title: "Observers", element: list.element, close: () => list.close() };
+}
+
+class Observers {
+  #list = h("div", {}, waiting("Reading the observers"));
+  #timer = null;
+  #closed = false;
+
+  constructor() {
+    this.element = h(
+      "div",
+      { class: "page" },
+      h(
+        "div",
+        { class: "page-head" },
+        h("h1", {}, "Observers"),
+        h("div", { class: "bar-space" }),
+        h(
+          "a",
+          { class: "button button-main", href: link("observers", [], { new: "yes" }) },
+          icon("plus"),
+          "New observer",
+        ),
+      ),
+      this.#list,
+    );
+    this.#read();
+  }
+
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+  }
+
+  async #read() {
+    try {
+      const { observers } = await get("observers");
+      if (this.#closed) return;
+      redraw(this.#list, observers.length ? table(observers) : nobody());
+      this.#timer = setTimeout(() => this.#read(), AGAIN_MS);
+    } catch (problem) {
+      if (!this.#closed)
+        put(
+          this.#list,
+          problemNote(problem, () => this.#read()),
+        );
+    }
+  }
+}
+
+function table(observers) {
+  const heads = ["Observer", "Channel", "Scope", "Told about", "Deliveries"].map((title) =>
+    h("th", { scope: "col" }, title),
+  );
+  return h(
+    "div",
+    { class: "table-frame" },
+    h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, observers.map(row))),
+  );
+}
+
+function row(observer) {
+  return h(
+    "tr",
+    {},
+    h("td", {}, h("a", { href: link("observers", [observer.name]), class: "strong" }, observer.name)),
+    h("td", {}, observer.channel),
+    h("td", {}, observer.scope === "private" ? `private, ${observer.user ?? ""}` : "global"),
+    h("td", { class: "mono" }, wanted(observer)),
+    h("td", {}, health(observer.deliveries)),
+  );
+}
+
+/** The patterns of an observer in words. */
+function wanted({ types, events, nodes, filter }) {
+  const about = types
+    ? types.map((type) => (Array.isArray(type) ? typeText(type) : type)).join(", ")
+    : [events ?? "all events", nodes ? `of ${nodes}` : ""].join(" ");
+  return filter ? `${about}, if ${filter}` : about;
+}
+
+function nobody() {
+  return emptyNote(
+    "Nobody is told about anything yet",
+    "An observer tells people about events by mail, Slack or in the app. Make one here, or with the API:",
+    h("a", { class: "button button-main", href: link("observers", [], { new: "yes" }) }, icon("plus"), "New observer"),
+    command(
+      `curl -X PUT ${base()}/observers/ops \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '{"channel": "mail", "types": ["job/finish/*"], "config": {"to": "ops@example.org"}}'`,
+      "Make an observer",
+    ),
+  );
+}

@@ -1,0 +1,28 @@
+"""`make rebuild STAGE=…`: build the views of a stage anew from its log, also while the stage is in use."""
+
+import argparse
+import sys
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from chalicelib.domain.errors import AnnalsError
+from infra.cloud.package import STAGES
+from infra.cloud.stage import NotDeployed, Stage
+from infra.rebuilding import rebuild_all
+
+
+def main() -> None:
+    """Rebuild the views of one stage."""
+    parser = argparse.ArgumentParser(description="Build the views of a stage anew.")
+    parser.add_argument("--stage", choices=STAGES, required=True)
+    args = parser.parse_args()
+    try:
+        rebuild_all(Stage.deployed(args.stage).annals())
+    except (NotDeployed, AnnalsError, ClientError, BotoCoreError) as failure:
+        sys.exit(f"Not rebuilt: {failure}")
+    except KeyboardInterrupt:
+        sys.exit("\nStopped: the views are as they were.")
+
+
+if __name__ == "__main__":
+    main()

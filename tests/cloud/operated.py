@@ -1,0 +1,177 @@
+"""A stage whose tables are real, for tests of what its operator does to them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import yaml
+
+from chalicelib.domain.commits import Appended
+from chalicelib.domain.event_seq import EventSeq, NonEmpty
+from chalicelib.domain.events import NewEvent
+from chalicelib.domain.organizations import inbox_of
+from chalicelib.domain.selection import Selection
+from chalicelib.services.consumers import catch_up
+from chalicelib.services.feed import FeedQuery, follow
+from chalicelib.services.project import projector
+from chalicelib.store.dynamodb.items import SERVER, SESSION, commit_key
+from chalicelib.wiring import Annals
+from infra.cloud.package import ROOT
+from infra.cloud.point_in_time import restored_table
+from infra.cloud.stage import Stage
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+    from chalicelib.store.dynamodb.items import Item
+
+TEMPLATES = ROOT / "infra" / "template"
+SOME_TIME = datetime(2026, 11, 16, 10, tzinfo=UTC)
+OUTPUTS = {"LogTableName": "LogTable", "ViewsTableName": "ViewsTable", "OutboxQueueUrl": "OutboxQueue"}
+
+
+class Operated:
+    """A stage, and what tests do with it and see of it."""
+
+    def __init__(self, stage: Stage, client: DynamoDBClient) -> None:
+        self.stage = stage
+        self.client = client
+
+    @cached_property
+    def parts(self) -> Annals:
+        """The product, for what does not remember anything that a test changes behind its back."""
+        return self.stage.annals()
+
+    def organization(self, name: str, commits: int) -> int:
+        """The number of an organization with so many commits in its log; some have several events."""
+        parts = self.parts
+        parts.organizations.create(name)
+        server = parts.organizations.server(name)
+        for number in range(commits):
+            self.publish(server, f"/{name}/{number}", events=1 + number % 3, parts=parts)
+        return server
+
+    def publish(self, server: int, key: str, events: int = 1, parts: Annals | None = None) -> int:
+        """Append a commit, unless parts are given in a new process that remembers nothing; its session."""
+        event = NewEvent(type=("job", "started"), key=key)
+        found = (parts or self.stage.annals()).publish(server, [event] * events).result()
+        assert isinstance(found, Appended)
+        return found.commit.session
+
+    def project(self, *servers: int) -> None:
+        """Bring the views of logs up to date."""
+        parts = self.parts
+        for server in servers:
+            kept = parts.retention.forgotten(server).before
+            catch_up(projector(parts.views), server, parts.log, parts.views, kept)
+
+    def backed_up(self) -> str:
+        """The name of a table that DynamoDB made of the log as it is now: ministack knows no other time."""
+        return restored_table(self.client, self.stage.log_table, SOME_TIME, _no_time)
+
+    def lose(self, server: int, sessions: Sequence[int]) -> None:
+        """Delete commits, as no function could."""
+        for session in sessions:
+            self.client.delete_item(TableName=self.stage.log_table, Key=commit_key(server, session))
+
+    def commits(self) -> dict[tuple[int, int], Item]:
+        """All that the log's table holds, by server and session."""
+        items = self._items(self.stage.log_table)
+        return {(int(item[SERVER]["N"]), int(item[SESSION]["N"])): item for item in items}
+
+    def sessions(self, server: int) -> list[int]:
+        """What is kept of a log."""
+        return sorted(session for one, session in self.commits() if one == server)
+
+    def views(self) -> dict[tuple[str, str], tuple[str, ...]]:
+        """All that the table of views holds, by view and item."""
+        items = self._items(self.stage.views_table)
+        return {(item["view"]["S"], item["item"]["S"]): _rest(item) for item in items}
+
+    def follow(self, server: int, after: int | None, *types: str) -> EventSeq:
+        """What a reader gets from a new process."""
+        parts = self.stage.annals()
+        selection = Selection(types=tuple((one, "*") for one in types)) if types else Selection()
+        return follow(FeedQuery(server, selection, after), parts.present, parts.wake, parts.retention)
+
+    def keys(self, server: int, *types: str) -> list[str | None]:
+        """The keys of all events that a reader finds who asks for what is kept."""
+        found = self.follow(server, None, *types)
+        return [json.loads(wire)["key"] for wire in found.wires] if isinstance(found, NonEmpty) else []
+
+    def _items(self, table: str) -> Iterator[Item]:
+        for page in self.client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
+            yield from page["Items"]
+
+
+class Stopped(Exception):
+    """Somebody stopped the command."""
+
+
+@contextmanager
+def before_each(client: DynamoDBClient, operation: str, act: Callable[[], object]) -> Iterator[None]:
+    """Within the block, this happens whenever the client is about to call the operation."""
+
+    def called(**_: Any) -> None:
+        act()
+
+    event = f"before-call.dynamodb.{operation}"
+    client.meta.events.register(event, called)
+    try:
+        yield
+    finally:
+        client.meta.events.unregister(event, called)
+
+
+@contextmanager
+def stopped_after(client: DynamoDBClient, operation: str, times: int) -> Iterator[None]:
+    """Within the block the client's operation can be called so often, then the command is stopped."""
+    left = iter(range(times))
+
+    def stop() -> None:
+        if next(left, None) is None:
+            raise Stopped
+
+    with before_each(client, operation, stop):
+        yield
+
+
+def both_logs(server: int) -> tuple[int, int]:
+    """The log of an organization, and that of its inbox."""
+    return server, inbox_of(server)
+
+
+def a_small_template() -> str:
+    """The template's tables and a function, as far as commands for operators look at a stack."""
+    resources = {
+        **yaml.safe_load((TEMPLATES / "tables.yaml").read_text())["Resources"],
+        "OutboxQueue": {"Type": "AWS::SQS::Queue"},
+        "Role": {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": {"Statement": []}}},
+        "Reader": {
+            "Type": "AWS::Lambda::Function",
+            "Properties": {
+                "Runtime": "python3.11",
+                "Handler": "index.handler",
+                "Role": {"Fn::GetAtt": ["Role", "Arn"]},
+                "Code": {"ZipFile": "def handler(event, context): return None"},
+            },
+        },
+    }
+    for table in ("LogTable", "ViewsTable"):
+        resources[table]["Properties"]["DeletionProtectionEnabled"] = False
+    outputs = {name: {"Value": {"Ref": resource}} for name, resource in OUTPUTS.items()}
+    parameters = {"Retention": {"Type": "String", "Default": ""}}
+    return json.dumps({"Parameters": parameters, "Resources": resources, "Outputs": outputs})
+
+
+def _rest(item: Item) -> tuple[str, ...]:
+    return tuple(f"{name}={item[name]}" for name in sorted(item.keys() - {"view", "item"}))
+
+
+def _no_time(_: float) -> None:
+    """Pass no time."""

@@ -1,0 +1,99 @@
+"""Operations of AWS: those that functions were seen to call, and those that the code names."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import botocore.session
+from botocore import xform_name
+
+from infra.cloud.package import ROOT
+from tests.cloud.permissions import Permission, Place, needed
+
+CODE = ROOT / "chalicelib"
+FOR_LOCAL_ENDPOINTS = CODE / "store" / "dynamodb" / "tables.py"
+"""Makes tables where no template does; no function of ours calls it."""
+UNSEEN = ("get_waiter", "get_paginator")
+"""Methods of clients that call operations behind our back: their names would not be found."""
+
+
+class Recorder:
+    """Keeps what each function does."""
+
+    def __init__(self, place: Place) -> None:
+        self.used: dict[str, set[Permission]] = defaultdict(set)
+        self.operations: set[str] = set()
+        self._place = place
+        self._function: str | None = None
+
+    def listen(self, session: Any) -> None:
+        """Hear of every call of the clients that this session makes from now on."""
+        session.events.register("provide-client-params", self._called)
+
+    @contextmanager
+    def acting(self, function: str) -> Iterator[None]:
+        """What is called within the block, `function` calls."""
+        self._function = function
+        try:
+            yield
+        finally:
+            self._function = None
+
+    def _called(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
+        if self._function is not None:
+            service = model.service_model.signing_name
+            self.operations.add(f"{service}:{model.name}")
+            self.used[self._function].update(needed(service, model.name, params, self._place))
+
+
+def operations_in_code() -> set[str]:
+    """Every operation that the code names, whatever it calls it on; a name that is another's too does no harm."""
+    nodes = [node for path in sorted(CODE.rglob("*.py")) if path != FOR_LOCAL_ENDPOINTS for node in _nodes(path)]
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    names |= {name for node in nodes for name in _signed(node)}
+    known = _operations({service for node in nodes for service in _services(node)})
+    return {known[name] for name in names & known.keys()} | (names & set(UNSEEN))
+
+
+def made_with_boto3() -> set[str]:
+    """What the code asks boto3 for."""
+    nodes = [node for path in sorted(CODE.rglob("*.py")) for node in _nodes(path)]
+    return {name for node in nodes for name in _of_boto3(node)}
+
+
+def _nodes(path: Path) -> Iterator[ast.AST]:
+    return ast.walk(ast.parse(path.read_text()))
+
+
+def _services(node: ast.AST) -> Iterator[str]:
+    """The service that a client is made for here."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=ast.Name(id="boto3")), args=[ast.Constant(value=str(service)), *_]):
+            yield service
+
+
+def _signed(node: ast.AST) -> Iterator[str]:
+    """The operation that a link is signed for here."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="generate_presigned_url"), args=[ast.Constant(value=str(name)), *_]):
+            yield name
+
+
+def _of_boto3(node: ast.AST) -> Iterator[str]:
+    match node:
+        case ast.Attribute(value=ast.Name(id="boto3"), attr=name):
+            yield name
+        case ast.ImportFrom(module="boto3", names=names):
+            yield from (alias.name for alias in names)
+        case ast.alias(name="boto3", asname=str(name)):
+            yield name
+
+
+def _operations(services: set[str]) -> dict[str, str]:
+    """The operations of all services, by the names of the methods that call them."""
+    session = botocore.session.get_session()
+    models = [session.get_service_model(service) for service in sorted(services)]
+    return {xform_name(name): f"{model.signing_name}:{name}" for model in models for name in model.operation_names}
