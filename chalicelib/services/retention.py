@@ -75,6 +75,8 @@ class _Window:
 
     def fill(self, log: Log) -> None:
         """Count back from the head."""
+        self._kept.clear()
+        self._total = 0
         self._head = log.head(self._head.server)
         for commit in chained_back(log.read_back(self._head.server, self._head.session + 1)):
             self._kept.appendleft(_both(commit))
@@ -83,7 +85,9 @@ class _Window:
                 break
 
     def follow(self, log: Log) -> None:
-        """Take in what came since."""
+        """Take in what came since; some of it may have been deleted already."""
+        if log.start(self._head.server).session > self._head.session:
+            self.fill(log)
         for commit in chained(self._head, log.read(self._head.server, self._head.session)):
             self._kept.append(_both(commit))
             self._total += commit.n

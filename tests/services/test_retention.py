@@ -235,6 +235,19 @@ def test_without_retention_nothing_is_forgotten(store: Store) -> None:
     assert written.retention().forgotten(written.server) == Forgotten(Head(written.server), 0)
 
 
+def test_what_others_deleted_since_somebody_looked_is_no_gap(store: Store) -> None:
+    """Much was written, and the oldest of it deleted by another process, while nobody read."""
+    written = Written(store)
+    retention = written.retention(events=2)
+    written.write(1, 1)
+    retention.forgotten(written.server)
+    for _ in range(9):
+        written.write(1, 1)
+    while written.store.log.forget(written.server, 8):
+        pass
+    assert told(retention.forgotten(written.server)) == expected(written, written.forgotten(None, 2))
+
+
 def test_each_server_keeps_its_own_last_events(store: Store) -> None:
     one, other = Written(store), Written(store)
     retention = one.retention(events=2)

@@ -1,0 +1,183 @@
+"""Objects: lists that stay live, and one object now and then."""
+
+from typing import Any
+
+import pytest
+
+from tests.console.browsing import Console, eventually, publish
+from tests.serving import Member
+
+
+def job(number: int, event: str, **more: Any) -> dict[str, Any]:
+    """An event of a job, as AnyJob writes it."""
+    kind = {} if event == "redirect" else {"type": "backup"}
+    return {"event": event, "node": "n1", "id": number, **kind, **more}
+
+
+def a_finished_job(member: Member, number: int = 7) -> list[dict[str, Any]]:
+    """A job that logged something and finished; each event is a commit."""
+    told = [
+        job(number, "create", params={"db": "orders"}, props={"author": "anna"}),
+        job(number, "progress", state="running", progress="40%"),
+        job(number, "progress", log={"message": "copying <b>", "level": 0, "tag": "cp"}),
+        job(number, "finish", success="1", message="all copied"),
+    ]
+    return [one for event in told for one in publish(member, event, vocabulary="job")]
+
+
+def test_a_list_stays_live_as_a_new_snapshot_would_be(console: Console, member: Member) -> None:
+    publish(member, *(job(number, "create") for number in range(1, 5)), vocabulary="job")
+    page = console.open(member, "#/objects/job")
+    console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 4")
+    console.wait_for_state("connected")
+    publish(
+        member,
+        job(1, "progress", state="running", progress="40%"),
+        job(2, "finish", success="1", message="done"),
+        job(3, "finish", success="0", message="broken"),
+        job(5, "create"),
+        vocabulary="job",
+    )
+    brief = member.get("/objects/job?brief=yes").json()
+    paths = [one["path"] for one in brief["elements"]]
+    eventually(page, lambda: sorted(console.cells("cell-name")) == sorted(paths))
+    assert console.cells("cell-label") == [one["label"] for one in brief["elements"]]
+    states = dict(zip(console.cells("cell-name"), console.cells("cell-state"), strict=True))
+    assert states == {"/1": "running", "/2": "finished", "/3": "failed", "/4": "created", "/5": "created"}
+    page.get_by_text("40%").wait_for()
+    chips = page.locator(".chip").all_inner_texts()
+    assert {tuple(text.split()) for text in chips} == {(state, str(n)) for state, n in brief["counts"].items()}
+
+
+def test_a_state_and_a_search_narrow_the_list(console: Console, demo: Member) -> None:
+    brief = demo.get("/objects/pushJob?brief=yes").json()
+    rare = min(brief["counts"], key=brief["counts"].get)
+    found = next(one["path"] for one in brief["elements"] if one["state"] == rare)
+    page = console.open(demo, "#/objects/pushJob")
+    chip = page.locator(f".chip[data-state={rare}]")
+    chip.click()
+    eventually(page, lambda: len(console.cells("cell-state")) == brief["counts"][rare])
+    assert set(console.cells("cell-state")) == {rare.replace("_", " ")}
+    chip.click()
+    eventually(page, lambda: len(set(console.cells("cell-state"))) > 1)
+    page.get_by_label("Search").fill(found[:20])
+    eventually(page, lambda: console.cells("cell-name") == [found])
+    page.get_by_label("Search").fill("no such job")
+    page.get_by_role("heading", name="Nothing matches").wait_for()
+
+
+def test_orders_are_in_folders_with_their_statistics(console: Console, member: Member) -> None:
+    keys = ["/shop/eu/checkout,1", "/shop/checkout,2", "/data/load,3"]
+    publish(member, *({"TYPE": "OrderAdded", "key": key, "nodeId": "100"} for key in keys), vocabulary="scheduler")
+    page = console.open(member, "#/objects/order")
+    page.get_by_label("OrderStatistics").get_by_text("not planned").wait_for()
+    publish(member, {"TYPE": "OrderStarted", "key": keys[0]}, vocabulary="scheduler")
+    eventually(page, lambda: "waiting for resource" in console.cells("cell-state"))
+    page.get_by_role("link", name="shop 2").click()
+    eventually(page, lambda: sorted(console.cells("cell-name")) == ["/shop/checkout,2", "/shop/eu/checkout,1"])
+    page.get_by_role("link", name="eu 1").click()
+    eventually(page, lambda: console.cells("cell-name") == ["/shop/eu/checkout,1"])
+    publish(member, {"TYPE": "OrderRemoved", "key": keys[0]}, vocabulary="scheduler")
+    page.get_by_role("heading", name="Nothing matches").wait_for()
+
+
+@pytest.mark.parametrize("collection", ["job", "jobset", "pushJob", "jobChain", "task", "fileBased", "scheduler"])
+def test_each_collection_of_the_demo_is_listed_and_opens(console: Console, demo: Member, collection: str) -> None:
+    page = console.open(demo, f"#/objects/{collection}")
+    first = page.locator(".rows-view .rows-row").first
+    first.click()
+    page.get_by_role("heading", name="Facts").wait_for()
+    page.locator(".timeline svg rect.span").first.wait_for()
+    assert page.locator(".object-state").inner_text() not in ("", "gone", "unknown")
+
+
+def test_a_job_shows_its_result_its_logs_and_its_times_to_scale(console: Console, member: Member) -> None:
+    events = a_finished_job(member)
+    page = console.open(member, "#/objects/job/7")
+    page.get_by_label("Result").get_by_text("all copied").wait_for()
+    page.get_by_label("Logs").get_by_text("copying <b>").wait_for()
+    spans = page.locator(".timeline rect.span")
+    widths = [float(spans.nth(index).get_attribute("width") or 0) for index in range(2)]
+    times = [event["eventId"] for event in events]
+    expected = (times[1] - times[0]) / (times[3] - times[1])
+    assert max(widths[0], 4.0) == pytest.approx(max(4.0, expected * widths[1]), rel=0.05)
+    assert page.locator(".object-events tbody tr").count() == 4
+
+
+def test_a_slider_shows_the_state_at_an_earlier_event(console: Console, member: Member) -> None:
+    events = a_finished_job(member)
+    page = console.open(member, "#/objects/job/7")
+    page.locator(".object-state").get_by_text("finished").wait_for()
+    slider = page.get_by_label("Time travel: state after event")
+    slider.focus()
+    page.keyboard.press("Home")
+    page.locator(".object-state").get_by_text("created").wait_for()
+    page.get_by_text("After event 1 of 4: job/create/n1/backup").wait_for()
+    page.keyboard.press("ArrowRight")
+    page.locator(".object-state").get_by_text("running").wait_for()
+    assert f"at={events[1]['eventId']}" in page.url
+    page.reload()
+    page.locator(".object-state").get_by_text("running").wait_for()
+    assert page.get_by_label("Result").count() == 0
+    page.get_by_role("button", name="Now").click()
+    page.locator(".object-state").get_by_text("finished").wait_for()
+
+
+def test_an_open_object_stays_live(console: Console, member: Member) -> None:
+    publish(member, job(7, "create"), vocabulary="job")
+    page = console.open(member, "#/objects/job/7")
+    page.locator(".object-state").get_by_text("created").wait_for()
+    console.wait_for_state("connected")
+    publish(member, job(7, "finish", success="0", message="disk full"), vocabulary="job")
+    page.locator(".object-state").get_by_text("failed").wait_for()
+    page.get_by_label("Result").get_by_text("disk full").wait_for()
+
+
+def test_a_push_job_is_shown_as_its_nodes_in_their_states(console: Console, member: Member) -> None:
+    def push(event: str, **more: Any) -> dict[str, Any]:
+        return {"event": event, "job": "j1", **more}
+
+    publish(
+        member,
+        push("start", command="chef-client", run_timeout=60, node_count=3, user="anna", quorum=2),
+        push("quorum_vote", node="web-1", status="success"),
+        push("quorum_vote", node="web-2", status="success"),
+        push("quorum_vote", node="db-1", status="down"),
+        push("quorum_succeeded"),
+        push("run_start", node="web-1"),
+        vocabulary="push",
+    )
+    page = console.open(member, "#/objects/pushJob/j1")
+    nodes = page.get_by_label("Nodes", exact=True)
+    nodes.get_by_text("web-1").wait_for()
+    found = {text.split("\n")[0]: text.split("\n")[2:] for text in nodes.locator(".nodes").all_inner_texts()}
+    assert found == {"running": ["web-1"], "ready": ["web-2"], "unavailable": ["db-1"]}
+    publish(member, push("run_complete", node="web-1", status="success"), vocabulary="push")
+    nodes.get_by_text("succeeded").wait_for()
+
+
+def test_a_jobset_is_shown_as_the_bars_of_its_jobs(console: Console, member: Member) -> None:
+    planned = [{"node": "n1", "type": "backup", "params": {}, "props": {}}] * 2
+    publish(member, {"event": "createJobSet", "node": "n1", "id": 3, "props": {}, "jobs": planned}, vocabulary="job")
+    publish(member, job(31, "create", jobset=3), job(32, "create", jobset=3), vocabulary="job")
+    publish(member, job(31, "finish", jobset=3, success="1", message="done"), vocabulary="job")
+    page = console.open(member, "#/objects/jobset/3")
+    page.get_by_role("heading", name="Jobs: 1 of 2 finished").wait_for()
+    page.locator(".timeline-name").nth(2).wait_for()
+    names = page.eval_on_selector_all(".timeline-name", "found => found.map(one => one.firstChild.data)")
+    assert names == ["Job set", "backup 31", "backup 32"]
+    page.locator("a.timeline-link").nth(1).click()
+    page.locator(".object-state").get_by_text("created").wait_for()
+
+
+def test_what_never_was_is_told_in_words(console: Console, member: Member) -> None:
+    page = console.open(member, "#/objects/job/99")
+    page.get_by_text("Not Found (404)").wait_for()
+    page.goto(f"{member.server.url}/#/objects/nonsense")
+    page.get_by_text('There are no objects called "nonsense".').wait_for()
+
+
+def test_a_collection_without_objects_says_how_to_begin_one(console: Console, member: Member) -> None:
+    page = console.open(member, "#/objects/pushJob")
+    page.get_by_role("heading", name="No push jobs yet").wait_for()
+    assert f"curl {member.server.url}/events/push " in page.get_by_label("Publish an event", exact=True).inner_text()

@@ -1,0 +1,139 @@
+"""Observers: configure, preview, test, and what failed."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.console.browsing import Console, eventually, publish
+from tests.serving import Member, serving
+
+BREAKING = '{{ message }}{% if message == "break" %}{{ nothing.at.all }}{% endif %}'
+"""A template that fails for some events, so that their messages are parked at once."""
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
+    """Somebody in an organization of a server with a template that may fail."""
+    folder = tmp_path_factory.mktemp("observers")
+    (folder / "templates" / "app").mkdir(parents=True)
+    (folder / "templates" / "app" / "finish.subject.j2").write_text(BREAKING)
+    with serving(folder / "data", TEMPLATES_PATH=str(folder / "templates")) as server:
+        yield server.organization()
+
+
+def finish(number: int, message: str, success: str = "1") -> list[dict[str, Any]]:
+    """A job from its creation to its end."""
+    common = {"node": "n1", "id": number, "type": "backup", "props": {"author": "anna"}}
+    return [{**common, "event": "create"}, {**common, "event": "finish", "success": success, "message": message}]
+
+
+def test_nobody_is_told_until_there_is_an_observer(console: Console, member: Member) -> None:
+    page = console.open(member, "#/observers")
+    page.get_by_role("heading", name="Nobody is told about anything yet").wait_for()
+    assert f"{member.server.url}/observers/ops" in page.get_by_label("Make an observer", exact=True).inner_text()
+
+
+def test_a_new_observer_is_previewed_for_a_real_event_while_it_is_written(console: Console, owner: Member) -> None:
+    publish(owner, *finish(1, "first"), *finish(2, "second", "0"), vocabulary="job")
+    page = console.open(owner, "#/observers?new=yes")
+    page.get_by_label("Name").fill("night-shift")
+    page.get_by_label("Scope").select_option("global")
+    page.get_by_label("Channel").select_option("mail")
+    page.get_by_label("Types").fill("job/finish/*")
+    page.get_by_label("To", exact=True).fill("night@example.org")
+    page.get_by_label("From").fill("annals@example.org")
+    preview = page.get_by_label("Preview", exact=True)
+    preview.get_by_text("would tell", exact=True).wait_for()
+    frame = page.frame_locator(".mail-frame")
+    frame.get_by_text("second", exact=True).wait_for()
+    page.get_by_label("Filter").fill('event.success == "1"')
+    preview.get_by_text("filter does not hold").wait_for()
+    page.get_by_label("Filter").fill("event.success ==")
+    preview.get_by_role("alert").wait_for()
+    page.get_by_label("Filter").fill("")
+    preview.get_by_text("would tell", exact=True).wait_for()
+    page.get_by_role("button", name="Save").click()
+    page.get_by_role("heading", name="night-shift").wait_for()
+    saved = owner.get("/observers/night-shift").json()
+    assert saved["types"] == [["job", "finish", "*"]]
+    assert saved["config"] == {"to": "night@example.org", "from": "annals@example.org"}
+
+
+def test_a_mail_is_shown_with_its_own_styles_though_the_page_allows_none(console: Console, owner: Member) -> None:
+    publish(owner, *finish(11, "styled"), vocabulary="job")
+    config = {"to": "a@example.org", "from": "b@example.org"}
+    owner.ask("PUT", "/observers/styled", json={"channel": "mail", "types": ["job/finish/*"], "config": config})
+    page = console.open(owner, "#/observers/styled")
+    cell = page.frame_locator(".mail-frame").get_by_text("Job finished").first
+    cell.wait_for()
+    eventually(page, lambda: "DejaVu" not in str(cell.evaluate("one => getComputedStyle(one).fontFamily")))
+    assert cell.evaluate("one => one.hasAttribute('data-style') || !!one.closest('[data-style]')")
+
+
+def test_a_preview_can_be_for_another_event(console: Console, owner: Member) -> None:
+    events = publish(owner, *finish(21, "the earlier one"), *finish(22, "the later one"), vocabulary="job")
+    owner.ask("PUT", "/observers/choosy", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}})
+    page = console.open(owner, "#/observers/choosy")
+    page.locator(".preview-subject").get_by_text("the later one").wait_for()
+    place = events[1]["id"]
+    page.get_by_label("For the event with this id").fill(f"{place['server']}.{place['session']}.{place['instance']}")
+    page.locator(".preview-subject").get_by_text("the earlier one").wait_for()
+
+
+def test_health_counts_what_is_sent_and_a_test_goes_out(console: Console, owner: Member) -> None:
+    owner.ask("PUT", "/observers/inbox", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}})
+    page = console.open(owner, "#/observers/inbox")
+    page.get_by_text("0 sent").wait_for()
+    publish(owner, *finish(31, "told"), vocabulary="job")
+    page.get_by_text("1 sent").wait_for()
+    page.get_by_role("button", name="Send a test").click()
+    page.get_by_role("status").get_by_text("The test was sent").wait_for()
+    told = owner.get("/users/anna/inbox").json()["eventSnapshots"]
+    assert any(one["subject"].startswith("[Test]") for one in told)
+    page.goto(f"{owner.server.url}/#/observers")
+    page.get_by_role("link", name="inbox").wait_for()
+
+
+def test_parked_deliveries_are_listed_with_their_errors_and_retried(console: Console, owner: Member) -> None:
+    owner.ask("PUT", "/observers/broken", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "bela"}})
+    publish(owner, *finish(41, "break"), *finish(42, "break"), vocabulary="job")
+    page = console.open(owner, "#/observers/broken")
+    page.get_by_text("2 parked").wait_for()
+    parked = page.get_by_label("Parked deliveries")
+    parked.locator("tbody tr").nth(1).wait_for()
+    assert "nothing" in parked.locator(".failure-error").first.inner_text()
+    parked.get_by_role("button", name="Retry all").click()
+    page.get_by_text("2 deliveries will be tried again").wait_for()
+    page.get_by_text("2 parked").wait_for()
+
+
+def test_a_replay_shows_how_far_it_is_until_it_is_done(console: Console, owner: Member) -> None:
+    publish(owner, *(event for n in range(51, 61) for event in finish(n, "again")), vocabulary="job")
+    owner.ask("PUT", "/observers/late", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "chen"}})
+    page = console.open(owner, "#/observers/late")
+    page.get_by_label("Replay", exact=True).get_by_role("button", name="Replay").click()
+    page.get_by_text("Done.").wait_for()
+    assert float(page.locator("progress").evaluate("bar => bar.value")) == 1.0
+    eventually(page, lambda: owner.get("/observers/late").json()["deliveries"]["sent"] >= 10)
+
+
+def test_an_observer_is_deleted_only_after_a_question(console: Console, owner: Member) -> None:
+    owner.ask("PUT", "/observers/doomed", json={"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    page = console.open(owner, "#/observers/doomed")
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    assert owner.get("/observers/doomed").status_code == 200
+    page.get_by_role("button", name="Delete").click()
+    page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+    page.get_by_role("heading", name="Observers").wait_for()
+    assert owner.get("/observers/doomed").status_code == 404
+
+
+def test_what_the_server_refuses_is_told_in_its_words(console: Console, owner: Member) -> None:
+    page = console.open(owner, "#/observers?new=yes")
+    page.get_by_label("Name").fill("odd")
+    page.get_by_label("Scope").select_option("global")
+    page.get_by_label("or AnyJob events").fill("nonsense")
+    page.get_by_role("button", name="Save").click()
+    page.locator(".observer-told").get_by_text("there is no event 'nonsense'").wait_for()

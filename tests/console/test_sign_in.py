@@ -1,0 +1,99 @@
+"""Sign in with a token or a link, and what becomes of the token."""
+
+import time
+
+import jwt
+
+from tests.console.browsing import Console, eventually
+from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server
+
+
+def test_a_pasted_token_signs_in_and_is_kept_in_this_tab_only(console: Console, demo: Member) -> None:
+    page = console.page
+    page.goto(demo.server.url)
+    page.get_by_label("Token", exact=True).fill(f"Bearer {demo.token}")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("heading", name="Live").wait_for()
+    assert page.evaluate("sessionStorage.getItem('annals.token')") == demo.token
+    assert page.evaluate("Object.values(localStorage).join()") == ""
+    assert console.context.cookies() == []
+    assert demo.token not in page.url
+
+
+def test_a_token_that_is_not_taken_is_told_in_words(console: Console, server: Server) -> None:
+    page = console.page
+    page.goto(server.url)
+    page.get_by_label("Token", exact=True).fill("not a token")
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_role("alert").get_by_text("The server does not take this token").wait_for()
+
+
+def test_the_start_line_prints_a_link_that_signs_in_once(console: Console, server: Server) -> None:
+    link = _start_link(server)
+    page = console.page
+    page.goto(link)
+    page.get_by_role("heading", name="Live").wait_for()
+    assert "code" not in page.url
+    again = Console(console.context)
+    again.page.goto(link)
+    again.page.get_by_text("This link does not sign in").wait_for()
+    assert "code" not in again.page.url
+
+
+def test_who_signs_out_is_asked_for_a_token(console: Console, demo: Member) -> None:
+    page = console.open(demo)
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_label("Token", exact=True).wait_for()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
+def test_a_token_that_ends_leads_back_to_sign_in_with_the_reason(console: Console, demo: Member) -> None:
+    page = console.open(demo, "#/system")
+    page.get_by_role("heading", name="Consumers").wait_for()
+    claims = {"sub": "anna", "org": [demo.organization], "groups": ALL_GROUPS, "exp": int(time.time()) - 60}
+    expired = jwt.encode(claims, JWT_KEY, algorithm="HS256")
+    page.evaluate("token => sessionStorage.setItem('annals.token', token)", expired)
+    page.get_by_role("alert").get_by_text("Your session has ended").wait_for()
+
+
+def test_the_theme_is_the_systems_until_somebody_chooses(console: Console, demo: Member) -> None:
+    page = console.page
+    page.emulate_media(color_scheme="dark")
+    console.open(demo)
+    assert _scheme(console) == "dark"
+    page.get_by_role("button", name="Use the light theme").click()
+    assert _scheme(console) == "light"
+    page.reload()
+    page.get_by_role("heading", name="Live").wait_for()
+    assert _scheme(console) == "light"
+
+
+def test_keys_lead_everywhere_and_are_shown(console: Console, demo: Member) -> None:
+    page = console.open(demo)
+    page.get_by_role("heading", name="Live").wait_for()
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_text("Go to Objects").wait_for()
+    page.keyboard.press("Escape")
+    page.keyboard.press("g")
+    page.keyboard.press("s")
+    page.get_by_role("heading", name="System").wait_for()
+    page.reload()
+    page.get_by_role("heading", name="System").wait_for()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.textContent") == "Skip to content"
+    page.keyboard.press("Enter")
+    eventually(page, lambda: bool(page.evaluate("document.activeElement.id === 'main'")))
+    assert page.url.endswith("#/system")
+
+
+def _scheme(console: Console) -> str:
+    dark: bool = (
+        console.page.evaluate("getComputedStyle(document.body.parentElement).backgroundColor") == "rgb(15, 17, 21)"
+    )
+    return "dark" if dark else "light"
+
+
+def _start_link(server: Server) -> str:
+    assert server.process.stdout is not None
+    lines = iter(server.process.stdout.readline, b"")
+    return next(line for line in lines if b"#code=" in line).decode().split()[-1]
