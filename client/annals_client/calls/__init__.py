@@ -1,0 +1,1 @@
+"""What can be called: one function a method of the clients, each a row of steps."""

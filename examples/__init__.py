@@ -1,0 +1,1 @@
+"""Programs to begin with: a Lambda function, a cron job, a runner of workflows."""

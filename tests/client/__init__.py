@@ -1,0 +1,1 @@
+"""The client and the command `annals`, on a real server."""
