@@ -117,7 +117,7 @@ def test_a_poll_that_waited_and_got_something_is_a_wake(
 
 def test_a_poll_that_waited_in_vain_is_idle(aws: Lambda) -> None:
     for accept in ("application/json", "text/event-stream"):
-        query = {"after": "0", "timeout": "0.01s"}
+        query = {"after": "0", "timeout": "0.3s"}
         assert aws.api(request("GET", "/events", headers={"accept": accept}, query=query))["statusCode"] == 200
         measured = aws.written().measured
         assert (measured.get("PollWakes"), measured.get("IdlePolls")) == (None, 1), accept
