@@ -24,6 +24,8 @@ BIN := .venv/bin
 PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
+# Servers are started by the hundred in tests: they need not be compiled each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help install run token rebuild export report demo test test-spark test-spark35 check format torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
 
