@@ -29,12 +29,10 @@ sys.path[:0] = sys.argv[1:3]
 module, _, name = sys.argv[3].rpartition(".")
 print(json.dumps(getattr(importlib.import_module(module), name)(json.load(sys.stdin), None)))
 """
-WRITTEN = """
-import sys
-from tests.glue.export_writer import FULL, Export, write_exports
-from tests.glue.histories import a_month
-from pathlib import Path
-write_exports(Path(sys.argv[1]), [Export("01794798000000-1a2b3c4d", FULL, tuple(a_month(13, jobs=30)))])
+LOADED = """
+import glue_jobs.reports
+from jinja2 import PackageLoader
+print(PackageLoader("glue_jobs.page").list_templates())
 """
 SPLIT = """
 import sys
@@ -200,16 +198,14 @@ def test_the_archive_of_jobs_holds_their_files_and_nothing_compiled(made: Packag
     assert {"glue_jobs/page/templates/report.html.j2", "glue_jobs/log4j2.properties"} <= set(found)
 
 
-def test_the_scripts_run_from_the_archive(made: Package, tmp_path: Path) -> None:
-    """Plain processes, from elsewhere, with nothing of ours but the archive."""
+def test_the_scripts_start_from_the_archive_alone(made: Package, tmp_path: Path) -> None:
+    """Plain processes, from elsewhere, with nothing of ours but the archive; the tests of Spark run the jobs whole."""
     spark = ROOT / ".venv-spark" / "bin" / "python"
-    exports, lake = tmp_path / "exports", tmp_path / "lake"
-    subprocess.run([spark, "-c", WRITTEN, exports], cwd=ROOT, check=True)
     environment = {**os.environ, "PYTHONPATH": str(made.scripts / "glue_jobs.zip")}
-    environment.pop("GLUE_VERSION", None)
-    for job, named in (("history", ["--exports", str(exports)]), ("reports", [])):
-        command = [str(spark), str(made.scripts / f"{job}.py"), "--JOB_NAME", job, *named, "--lake", str(lake)]
+    for job in ("history", "reports"):
+        command = [str(spark), str(made.scripts / f"{job}.py"), "--help"]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-        # Java reads no settings of its log from an archive, so there is something in it; on Glue they are Glue's.
-        assert ended.returncode == 0, ended.stderr
-    assert (lake / "reports" / "report-1.html").exists()
+        assert (ended.returncode, ended.stderr) == (0, "")
+        assert "--lake" in ended.stdout
+    found = subprocess.run([str(spark), "-c", LOADED], cwd=tmp_path, env=environment, capture_output=True, check=True)
+    assert b"report.html.j2" in found.stdout
