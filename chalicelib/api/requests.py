@@ -47,6 +47,15 @@ def body(model: type[M], request: Request) -> M:
     return checked(model, _json_body(request))
 
 
+def json_text(request: Request) -> bytes:
+    """The request's body, which says that it is JSON."""
+    content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
+    if content_type != "application/json" and not content_type.endswith("+json"):
+        raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
+    text = request.raw_body
+    return text.encode() if isinstance(text, str) else text
+
+
 def body_or_nothing(model: type[M], request: Request) -> M:
     """The request's JSON body as `model`; none at all is an empty one."""
     return body(model, request) if request.raw_body else checked(model, {})
@@ -140,10 +149,7 @@ def _short(text: str) -> str:
 
 
 def _json_body(request: Request) -> Any:
-    content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if content_type != "application/json" and not content_type.endswith("+json"):
-        raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
-    return _parsed(request.raw_body)
+    return _parsed(json_text(request))
 
 
 def _parsed(text: bytes | str) -> Any:

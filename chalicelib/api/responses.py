@@ -106,7 +106,7 @@ def lines(seq: EventSeq | None) -> str:
         case None:
             return "\n"
         case NonEmpty(_, wires):
-            return "".join(f"{wire}\n" for wire in wires)
+            return "\n".join((*wires, ""))
         case Empty():
             return ""
         case Torn(event_id):

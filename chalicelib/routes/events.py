@@ -34,8 +34,11 @@ def post_events() -> Response:
     request, parts = access.request(), annals()
     caller = Caller.of(request).publisher(parts.settings.groups)
     server = parts.organizations.server(caller.organization())
-    wanted = requests.body(parameters.AppendRequest, request)
     key = requests.idempotency_key(request)
+    texts = parts.plainly(requests.json_text(request))
+    if texts is not None:
+        return responses.published(parts.publish.texts(server, texts, idempotency_key=key))
+    wanted = requests.body(parameters.AppendRequest, request)
     return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
 
 

@@ -29,5 +29,15 @@ class Publish:
         """The append under way; if there are no events nothing is written, and the log's head is the outcome."""
         if not events:
             return Settled(self.log.head(server))
-        append = Append(server, encoded(events, most), self.request_id(), condition, idempotency_key, asked=digest)
-        return self.submit(append)
+        return self.texts(server, encoded(events, most), condition, idempotency_key, digest)
+
+    def texts(
+        self,
+        server: int,
+        texts: tuple[str, ...],
+        condition: AppendCondition | None = None,
+        idempotency_key: str | None = None,
+        digest: str = "",
+    ) -> Pending:
+        """The same for events that are encoded already, as the log keeps them."""
+        return self.submit(Append(server, texts, self.request_id(), condition, idempotency_key, asked=digest))

@@ -1,7 +1,7 @@
 """Read: go through a log in order, from any position, and know how far one has seen."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.commits import Commit, chained
@@ -105,16 +105,16 @@ def collected(
     deadline = monotonic() + SCAN_S
     size = 0
     for commit in commits:
-        found = selected(commit, after, wanted)
+        event_ids, found = selected(commit, after, wanted)
         if found and first_at is None:
             first_at = commit.at
         if limit is not None and len(wires) + len(found) > limit:
-            found = found[: limit - len(wires)]
-            last = found[-1][0] if found else event_id
-            return Page(seen, last, [*wires, *(wire for _, wire in found)], first_at, complete=False)
-        wires += (wire for _, wire in found)
+            room = limit - len(wires)
+            last = event_ids[room - 1] if room else event_id
+            return Page(seen, last, [*wires, *found[:room]], first_at, complete=False)
+        wires += found
         seen, event_id = commit.head, commit.last
-        size += sum(_bytes(wire) for _, wire in found)
+        size += _bytes(commit, found)
         # Without a filter the next commit, if there is one, tells whether more follows; with one it might be far.
         is_full = len(wires) == limit and not wanted.selection.everything
         if is_full or size > wanted.most_bytes or monotonic() > deadline:
@@ -130,28 +130,29 @@ def collected_back(commits: Iterable[Commit], head: Head, after: int, wanted: Wa
     for commit in commits:
         if commit.last <= after:
             break
-        found = selected(commit, after, wanted)
-        wires += (wire for _, wire in reversed(found))
-        size += sum(_bytes(wire) for _, wire in found)
+        _, found = selected(commit, after, wanted)
+        wires += reversed(found)
+        size += _bytes(commit, found)
         if len(wires) >= limit or size > PAGE_BYTES:
             break
     return Page(head, head.last, wires[:limit])
 
 
-def selected(commit: Commit, after: int, wanted: Wanted) -> list[tuple[int, str]]:
-    """EventId and text of the commit's events that are selected and come after `after`."""
-    found = _texts(commit, after, wanted)
-    return [(event_id, wanted.frame(event_id, text)) for event_id, text in found] if wanted.frame else found
+def selected(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], list[str]]:
+    """EventIds and texts of the commit's events that are selected and come after `after`."""
+    event_ids, texts = _texts(commit, after, wanted)
+    return event_ids, list(map(wanted.frame, event_ids, texts)) if wanted.frame else texts
 
 
-def _texts(commit: Commit, after: int, wanted: Wanted) -> list[tuple[int, str]]:
+def _texts(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], list[str]]:
     selection, form = wanted.selection, wanted.form
     if form is None and selection.everything and after < commit.at:
-        return list(enumerate(commit.wires, start=commit.at))
+        return range(commit.at, commit.last + 1), commit.wires
     events = (event for event in commit.that_may(selection.may_select) if event.event_id > after)
     events = (event for event in events if selection.selects(event))
     texts = ((event.event_id, form(event) if form else event.wire) for event in events)
-    return [(event_id, text) for event_id, text in texts if text]
+    found = [(event_id, text) for event_id, text in texts if text]
+    return [event_id for event_id, _ in found], [text for _, text in found]
 
 
 def commits_for(limit: int | None, selection: Selection) -> int | None:
@@ -159,5 +160,6 @@ def commits_for(limit: int | None, selection: Selection) -> int | None:
     return limit + 2 if limit is not None and selection.everything else None
 
 
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode())
+def _bytes(commit: Commit, texts: Iterable[str]) -> int:
+    """How much these texts of the commit are on the wire."""
+    return sum(map(len, texts if commit.body.isascii() else map(str.encode, texts)))

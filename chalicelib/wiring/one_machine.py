@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable
 from itertools import count
 
+from chalicelib.api import plain_appends
 from chalicelib.services.append import Appender
 from chalicelib.services.delivering import Mailer
 from chalicelib.services.group_commit import GroupCommit
@@ -48,6 +49,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         appender=appender,
         submit=GroupCommit(appender, written=bell.ring).submit,
         request_id=request_ids(),
+        plainly=plain_appends.texts,
         outbox=sqlite_outbox.SqliteOutbox(outbox_database),
         progress=sqlite_views.SqliteViews(outbox_database),
         mailer=mailer,
