@@ -1,6 +1,7 @@
 """Requests: parsed once, checked at the edge, told what is wrong with them."""
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, TypeVar
 
 from chalice.app import Request
@@ -101,7 +102,7 @@ def query(model: type[M], request: Request) -> M:
     given: Mapping[str, list[str]] = request.to_original_event().get("multiValueQueryStringParameters") or {}
     values: dict[str, object] = {}
     for name, texts in given.items():
-        if _is_list(model, name):
+        if name in _lists(model):
             values[name] = texts
         elif len(texts) > 1:
             raise BadInput(f"parameter '{name}' may be given once, not {len(texts)} times")
@@ -180,7 +181,8 @@ def _explained(error: ErrorDetails, within: tuple[str, ...]) -> str:
     return f"{_short(place)}: {_short(message)}" if place else _short(message)
 
 
-def _is_list(model: type[BaseModel], name: str) -> bool:
-    """Whether the field called `name` on the wire is a list."""
-    fields = (field for key, field in model.model_fields.items() if (field.alias or key) == name)
-    return any("tuple" in str(field.annotation) for field in fields)
+@cache
+def _lists(model: type[BaseModel]) -> frozenset[str]:
+    """The fields, as they are called on the wire, that are lists."""
+    fields = model.model_fields.items()
+    return frozenset(field.alias or key for key, field in fields if "tuple" in str(field.annotation))

@@ -48,14 +48,13 @@ class Commit:
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """The events in order."""
-        return tuple(self.that_may(lambda _: True))
+        return tuple(self.among(enumerate))
 
-    def that_may(self, be_wanted: Callable[[str], bool]) -> Iterator[Event]:
-        """The events whose text passes, without a look at the others."""
+    def among(self, candidates: Callable[[list[str]], Iterable[tuple[int, str]]]) -> Iterator[Event]:
+        """The events among `candidates`, which gets the texts of all and gives numbers, from 0, and texts of some."""
         return (
-            Event(Id(self.server, self.session, i), self.at + i - 1, self.at, text)
-            for i, text in enumerate(self.texts, start=1)
-            if be_wanted(text)
+            Event(Id(self.server, self.session, i + 1), self.at + i, self.at, text)
+            for i, text in candidates(self.texts)
         )
 
     @property

@@ -21,9 +21,16 @@ def matches(event_type: EventType, query: EventType) -> bool:
     if query and query[-1] == "*":
         query = query[:-1]
         event_type = event_type[: len(query)]
-    return len(event_type) == len(query) and all(
-        wanted in ("?", found) for wanted, found in zip(query, event_type, strict=True)
+    return event_type == query or (
+        "?" in query
+        and len(event_type) == len(query)
+        and all(wanted in ("?", found) for wanted, found in zip(query, event_type, strict=True))
     )
+
+
+def is_fixed(subtype: str) -> bool:
+    """Tell whether a part of a pattern stands for itself alone."""
+    return subtype not in ("?", "*")
 
 
 def joined(event_type: EventType) -> str:

@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import lru_cache, partial
 
 from pydantic_core import from_json, to_json
 
@@ -46,14 +46,24 @@ def grouped(latest: Mapping[EventType, Event]) -> dict[str, dict[EventType, Even
     """The last events by the record that keeps their positions; many types share one, for a record's price is fixed."""
     found: dict[str, dict[EventType, Event]] = {}
     for event_type, event in latest.items():
-        bucket = zlib.crc32(joined(event_type).encode()) % LATEST_RECORDS
-        found.setdefault(f"{bucket:02d}", {})[event_type] = event
+        found.setdefault(latest_item(event_type), {})[event_type] = event
     return found
 
 
-def latest_positions(record: Record) -> dict[EventType, tuple[int, int]]:
+def latest_item(event_type: EventType) -> str:
+    """The record that keeps the position of the last event of a type."""
+    return f"{zlib.crc32(joined(event_type).encode()) % LATEST_RECORDS:02d}"
+
+
+def latest_positions(record: Record) -> Mapping[EventType, tuple[int, int]]:
     """Session and instance of the last event of each type that the record keeps."""
-    return {tuple(place[2:]): (place[0], place[1]) for place in from_json(record.data)}
+    return _positions(record.data)
+
+
+@lru_cache(maxsize=4 * LATEST_RECORDS)
+def _positions(data: str) -> Mapping[EventType, tuple[int, int]]:
+    """Remembered, for queries look at many records and few of them change."""
+    return {tuple(place[2:]): (place[0], place[1]) for place in from_json(data)}
 
 
 def _object(checkpoint: Checkpoint, ref: ObjectRef, events: Sequence[Event], stored: Record | None) -> list[Record]:

@@ -1,5 +1,7 @@
 """Which events a reader or an append condition means: by type, by key, by object."""
 
+import re
+from collections.abc import Callable, Iterable
 from functools import lru_cache
 from itertools import takewhile
 from typing import Annotated
@@ -8,7 +10,7 @@ from pydantic import AfterValidator, Field, SerializeAsAny
 from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.event_types import EventType, Pattern, matches
+from chalicelib.domain.event_types import EventType, Pattern, is_fixed, matches
 from chalicelib.domain.events import Event, Key
 from chalicelib.domain.model import Model
 from chalicelib.domain.objects import ObjectRef
@@ -49,16 +51,27 @@ class Selection(Model):
         stored = event.stored
         return (self.keys is None or stored.key in self.keys) and self.selects_type(stored.type)
 
-    def may_select(self, text: str) -> bool:
-        """False only if the event that the log keeps as `text` is surely not meant; spares parsing most of them."""
-        openings, keys = _hints(self.types, self.keys)
-        if openings is not None and not text.startswith(openings):
-            return False
-        return keys is None or any(key in text for key in keys)
+    def candidates(self, texts: Iterable[str]) -> Iterable[tuple[int, str]]:
+        """Number, from 0, and text, as the log keeps it, of each event that may be meant; spares parsing most of them.
+
+        Written for speed: of many events few are meant.
+        """
+        openings, has_key = _hints(self.types, self.keys)
+        found: Iterable[tuple[int, str]] = enumerate(texts)
+        if openings is not None:
+            found = [(number, text) for number, text in found if text.startswith(openings)]
+        if has_key is not None:
+            found = [(number, text) for number, text in found if has_key(text)]
+        return found
 
     def selects_type(self, event_type: EventType) -> bool:
         """Tell whether events of this type may be meant."""
-        return self.types is None or any(matches(event_type, pattern) for pattern in self.types)
+        if self.types is None:
+            return True
+        for pattern in self.types:  # noqa: SIM110  (twice as fast, and asked for every type there is)
+            if matches(event_type, pattern):
+                return True
+        return False
 
 
 class ObjectSelection(Selection):
@@ -109,15 +122,14 @@ class Either(Selection):
 @lru_cache(maxsize=1024)
 def _hints(
     types: tuple[EventType, ...] | None, keys: tuple[str, ...] | None
-) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:
-    """What the text of a selected event begins with, and what it contains; None: anything."""
-    fixed = None if types is None else [tuple(takewhile(_is_fixed, pattern)) for pattern in types]
+) -> tuple[tuple[str, ...] | None, Callable[[str], object] | None]:
+    """What the text of a selected event begins with, and what finds a key in it; None: anything."""
+    fixed = None if types is None else [tuple(takewhile(is_fixed, pattern)) for pattern in types]
     openings = None if fixed is None or () in fixed else tuple(_opening(subtypes) for subtypes in fixed)
-    return openings, None if keys is None else tuple(f'"key":{_json(key)},' for key in keys)
-
-
-def _is_fixed(subtype: str) -> bool:
-    return subtype not in ("?", "*")
+    if keys is None:
+        return openings, None
+    any_key = "|".join(re.escape(_json(key)) for key in keys)
+    return openings, re.compile(f'"key":(?:{any_key}),' if keys else "(?!)").search
 
 
 def _opening(subtypes: EventType) -> str:

@@ -1,13 +1,14 @@
 """Hat's latest query: the last event of each type."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from chalicelib.domain.event_types import EventType
+from chalicelib.domain.event_types import EventType, is_fixed
 from chalicelib.domain.events import Event
 from chalicelib.domain.pages import Page
-from chalicelib.domain.projections import latest_positions
-from chalicelib.domain.records import END, LATEST, Checkpoint
+from chalicelib.domain.projections import latest_item, latest_positions
+from chalicelib.domain.records import END, LATEST, Checkpoint, Record
 from chalicelib.domain.selection import Selection
+from chalicelib.services.ports import Views
 from chalicelib.services.present import Present
 from chalicelib.services.retention import Retention
 
@@ -43,10 +44,17 @@ def _latest_of(server: int, selection: Selection, present: Present) -> tuple[dic
 
 def _places(checkpoint: Checkpoint, selection: Selection, present: Present) -> set[tuple[int, int]]:
     """Session and instance of the last events of the selected types, as far as the views know."""
-    records = present.views.range(checkpoint.view(LATEST), "", END)
     return {
         position
-        for record in records
+        for record in _records(checkpoint.view(LATEST), selection, present.views)
         for event_type, position in latest_positions(record).items()
         if selection.selects_type(event_type)
     }
+
+
+def _records(view: str, selection: Selection, views: Views) -> Iterable[Record]:
+    """Those that may keep the positions; where each type is named, only theirs."""
+    types = selection.types
+    if types is None or not all(is_fixed(subtype) for event_type in types for subtype in event_type):
+        return views.range(view, "", END)
+    return views.get(view, sorted(set(map(latest_item, types)))).values()

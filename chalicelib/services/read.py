@@ -148,7 +148,7 @@ def _texts(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], l
     selection, form = wanted.selection, wanted.form
     if form is None and selection.everything and after < commit.at:
         return range(commit.at, commit.last + 1), commit.wires
-    events = (event for event in commit.that_may(selection.may_select) if event.event_id > after)
+    events = (event for event in commit.among(selection.candidates) if event.event_id > after)
     events = (event for event in events if selection.selects(event))
     texts = ((event.event_id, form(event) if form else event.wire) for event in events)
     found = [(event_id, text) for event_id, text in texts if text]
