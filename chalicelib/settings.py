@@ -60,6 +60,10 @@ class Settings:
     most_results: int
     streams: bool
     """Whether an answer may come piece by piece; API Gateway cannot do that, nor can some proxies."""
+    idle_s: float
+    """So long a client of the embedded server may say nothing, or take for a request."""
+    most_connections: int
+    """So many clients the embedded server has at once, if the machine lets it."""
     wait_complete_s: float
     """So long after its end a push job's feed shows its events; then its summary."""
     keep_alive_s: float
@@ -114,6 +118,8 @@ class Settings:
             longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda or get("STREAMS") == "no" else 3600)),
             most_results=int(get("MOST_RESULTS") or 4096),
             streams=(get("STREAMS") or ("no" if on_lambda else "yes")) != "no",
+            idle_s=max(durations.parse(get("IDLE_TIME") or 75), 0.1),
+            most_connections=int(get("MOST_CONNECTIONS") or 20_000),
             wait_complete_s=durations.parse(get("WAIT_COMPLETE_TIME") or 5),
             keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
             org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),

@@ -20,7 +20,7 @@ class FailuresParameters(Model):
 class RetryRequest(Model):
     """The body of a retry: which deliveries, or all of them."""
 
-    ids: Annotated[tuple[str, ...], Field(max_length=1_000)] | None = None
+    ids: Annotated[tuple[str, ...], Field(fail_fast=True, max_length=1_000)] | None = None
 
 
 class ReplayRequest(Model):

@@ -2,9 +2,9 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from chalicelib.domain.appends import AppendCondition, idempotency_key_checked
+from chalicelib.domain.appends import AppendCondition, idempotency_key_checked, refuse_many
 from chalicelib.domain.durations import Duration
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events import NewEvent
@@ -20,7 +20,7 @@ _EVENT_ID: TypeAdapter[int] = TypeAdapter(EventId)
 class AppendRequest(Model):
     """The body of `POST /events`."""
 
-    events: tuple[NewEvent, ...]
+    events: Annotated[tuple[NewEvent, ...], BeforeValidator(refuse_many)]
     condition: AppendCondition | None = None
 
 

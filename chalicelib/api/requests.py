@@ -9,7 +9,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
 from chalicelib.api.parameters import AppendRequest
-from chalicelib.domain.appends import idempotency_key_checked
+from chalicelib.domain.appends import idempotency_key_checked, refuse_many
 from chalicelib.domain.errors import BadInput, NotAcceptable, UnsupportedMediaType
 from chalicelib.domain.event_types import SUBTYPE
 from chalicelib.domain.events import NewEvent
@@ -19,6 +19,8 @@ from chalicelib.domain.vocabularies import Vocabulary
 M = TypeVar("M", bound=BaseModel)
 
 MOST_PROBLEMS = 5
+TOO_MANY_PROBLEMS = 10_000
+"""To name only some of so many takes longer than to find them all."""
 LONGEST_TEXT = 400
 
 
@@ -27,6 +29,7 @@ def vocabulary_events(vocabulary: Vocabulary, request: Request) -> AppendRequest
     value = _json_body(request)
     if not (isinstance(value, dict) and isinstance(value.get("events"), list)):
         return AppendRequest(events=(_vocabulary_event(vocabulary, value),))
+    refuse_many(value["events"])
     events = [_vocabulary_event(vocabulary, one, f"events.{place}") for place, one in enumerate(value["events"])]
     return checked(AppendRequest, {**value, "events": events})
 
@@ -53,6 +56,9 @@ def json_text(request: Request) -> bytes:
     content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
     if content_type != "application/json" and not content_type.endswith("+json"):
         raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise UnsupportedMediaType(f"the body must be sent as it is, not with Content-Encoding {coding[:80]}")
     text = request.raw_body
     return text.encode() if isinstance(text, str) else text
 
@@ -121,6 +127,8 @@ def checked(model: type[M], value: object) -> M:
 
 def explained(failure: ValidationError, *within: str) -> str:
     """What is wrong, in words, the first few places; `within` says where in the request they are."""
+    if failure.error_count() > TOO_MANY_PROBLEMS:
+        return f"{failure.error_count()} things are wrong with it"
     errors = failure.errors(include_url=False, include_context=False)
     told = "; ".join(_explained(error, within) for error in errors[:MOST_PROBLEMS])
     more = len(errors) - MOST_PROBLEMS

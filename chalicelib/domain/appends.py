@@ -70,10 +70,16 @@ class Receipt:
     expires_s: int
 
 
+def refuse_many(events: object, most: int = MOST_EVENTS) -> object:
+    """`events` itself, unless they are more than one request may bring; cheap, before each is looked at."""
+    if isinstance(events, list | tuple) and len(events) > most:
+        raise TooLarge(f"{len(events)} events in one request; at most {most} are allowed")
+    return events
+
+
 def encoded(events: Sequence[NewEvent], most: int = MOST_EVENTS) -> tuple[str, ...]:
     """The JSON of each event, within the limits of one commit."""
-    if len(events) > most:
-        raise TooLarge(f"{len(events)} events in one request; at most {most} are allowed")
+    refuse_many(events, most)
     try:
         texts = encode_all(events)
     except ValueError as failure:

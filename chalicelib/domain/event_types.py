@@ -2,13 +2,16 @@
 
 from typing import Annotated
 
-from pydantic import AfterValidator, BeforeValidator, StringConstraints
+from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 
 EventType = tuple[str, ...]
 """Subtypes from the general to the special; in queries `?` and a final `*` stand for others."""
 
 LONGEST_BYTES = 900
 """A type and a key must each fit in a DynamoDB sort key with room for a prefix."""
+
+MOST_SUBTYPES = LONGEST_BYTES // 2
+"""More do not fit in so many bytes."""
 
 _RESERVED = frozenset("?*/")
 
@@ -39,7 +42,9 @@ def joined(event_type: EventType) -> str:
 
 
 def pattern_checked(query: EventType) -> EventType:
-    """`query` itself, if it can select anything: `*` stands last, wildcards stand alone."""
+    """`query` itself, if it can select anything: `*` stands last, wildcards stand alone, and types may be as long."""
+    if len(query) > MOST_SUBTYPES or sum(map(len, query)) > LONGEST_BYTES:
+        raise ValueError(f"a pattern may have at most {MOST_SUBTYPES} subtypes and {LONGEST_BYTES} characters")
     for subtype in query:
         if subtype not in ("?", "*") and not _RESERVED.isdisjoint(subtype):
             raise ValueError(f"in a pattern '?' and '*' stand for whole subtypes, unlike in '{subtype}'")
@@ -59,7 +64,7 @@ SUBTYPE = r"^[^?*/]+$"
 Subtype = Annotated[str, StringConstraints(pattern=SUBTYPE)]
 """Any text without the characters that mean something in patterns. Checked in compiled code: this is the hot path."""
 
-CheckedEventType = tuple[Subtype, ...]
+CheckedEventType = Annotated[tuple[Subtype, ...], Field(fail_fast=True, max_length=MOST_SUBTYPES)]
 """A type that an event may have."""
 
 Pattern = Annotated[EventType, BeforeValidator(_split), AfterValidator(pattern_checked)]

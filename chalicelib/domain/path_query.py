@@ -1,11 +1,13 @@
 """Path queries: which objects of a tree are meant (JobScheduler's PathQuery)."""
 
 from dataclasses import dataclass
-from typing import Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
 from chalicelib.domain.model import Model
+
+MOST_PATHS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,21 +70,22 @@ class PathQuery:
     @classmethod
     def of(cls, *texts: str) -> Self:
         """The query for these patterns."""
+        if len(texts) > MOST_PATHS:
+            raise ValueError(f"at most {MOST_PATHS} paths may be asked for at once")
         return cls(tuple(pattern(text) for text in texts))
 
     @classmethod
     def from_uri(cls, path: str) -> Self:
         """The query that a URL's path makes: alternatives are separated by `|`; no path means everything."""
-        return cls.of(
-            *(alternative if alternative.startswith("/") else f"/{alternative}" for alternative in path.split("|"))
-        )
+        alternatives = path.split("|", MOST_PATHS)
+        return cls.of(*(one if one.startswith("/") else f"/{one}" for one in alternatives))
 
 
 class PathQueryJson(Model):
     """The body of a path query: `{}`, `{"path": …}` or `{"paths": […]}`."""
 
     path: str | None = None
-    paths: tuple[str, ...] | None = Field(None, min_length=1, max_length=1000)
+    paths: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=MOST_PATHS)] | None = None
 
     @model_validator(mode="after")
     def _one_of_both(self) -> Self:

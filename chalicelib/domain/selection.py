@@ -21,8 +21,8 @@ def _in_order(keys: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(sorted(set(keys)))
 
 
-Patterns = Annotated[tuple[Pattern, ...], Field(max_length=100)]
-Keys = Annotated[tuple[Key, ...], Field(max_length=100), AfterValidator(_in_order)]
+Patterns = Annotated[tuple[Pattern, ...], Field(fail_fast=True, max_length=100)]
+Keys = Annotated[tuple[Key, ...], Field(fail_fast=True, max_length=100), AfterValidator(_in_order)]
 
 
 class Selection(Model):

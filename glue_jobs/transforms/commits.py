@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.errors import BrokenExport, Conflict
+from glue_jobs.inflating import inflated
 
 COMMIT: Final = "server int, session long, at long, n int, body string, z binary, file int"
 """A commit as a row: its events are in `body`, or deflated in `z`; which file it was found in."""
@@ -127,7 +128,7 @@ def _told(commit: dict[str, Any]) -> tuple[object, ...]:
     """What a commit says, deflated or not; as it is where that cannot be known."""
     body, z = commit["body"], commit["z"]
     try:
-        text = body.encode() if body is not None else zlib.decompress(z)
+        text = body.encode() if body is not None else inflated(z)
     except zlib.error:
         text = z
     return commit["at"], commit["n"], text

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from glue_jobs import json_lines
 from glue_jobs.errors import HistoryError
+from glue_jobs.inflating import inflated
 
 EVENT: Final = pa.schema(
     [
@@ -113,7 +114,7 @@ def _lines(commits: pa.RecordBatch, counts: np.ndarray) -> bytes:
         strict=True,
     ):
         try:
-            text = zlib.decompress(z) if body is None else body.encode()
+            text = inflated(z) if body is None else body.encode()
         except zlib.error as failure:
             raise HistoryError(f"it cannot be inflated: {failure}") from failure
         lines = {text.count(b"\n") + 1, text.count(b"},\n{") + 1}

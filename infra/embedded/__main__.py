@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import resource
 import signal
 import sys
 import threading
@@ -25,6 +26,8 @@ WATCH_S = 0.1
 """How often is looked for what companions have written."""
 GRACE_S = 10.0
 """How long requests under way may take to end."""
+OWN_FILES = 256
+"""Descriptors that connections leave to the log and to all else."""
 
 
 def main() -> None:
@@ -58,7 +61,8 @@ def main() -> None:
         configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
     except BadInput as refusal:
         sys.exit(f"the observers cannot be configured: {refusal}")
-    server = Server(Gateway(app), bell, host, port, WORKERS if parts.settings.streams else MOST_WAITING)
+    threads, room = WORKERS if parts.settings.streams else MOST_WAITING, _room(parts.settings.most_connections)
+    server = Server(Gateway(app), bell, host, port, threads, room, parts.settings.idle_s)
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
@@ -75,6 +79,16 @@ def main() -> None:
     parts.close()
     sys.stdout.flush()
     os._exit(0 if finished else 1)  # a client that does not read its answer must not keep us
+
+
+def _room(most_connections: int) -> int:
+    """How many connections there may be; as many descriptors as that takes are asked for."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    files = most_connections + OWN_FILES
+    if resource.RLIM_INFINITY not in (soft, hard):
+        files = min(files, max(soft, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
+    return max(files - OWN_FILES, files // 2)
 
 
 def _watch(parts: "Annals", bell: "Bell") -> None:

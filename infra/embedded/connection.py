@@ -7,10 +7,10 @@ from collections import deque
 from infra.embedded.gateway import HttpRequest
 from infra.embedded.http import Rejected, RequestReader
 
-IDLE_S = 75.0
-"""How long a client may keep a connection without a word, leave a request unfinished or an answer unread."""
-
-_CHUNK = 256 * 1024
+_ROOM = 32 * 1024
+"""So much is kept of what a client sends before its turn."""
+_PIECE = 2 * 1024
+"""So much of it is looked at at once: a hundred requests may be in there."""
 
 
 class Connection:
@@ -28,6 +28,12 @@ class Connection:
         """Whether it understands an answer whose length is not known."""
         self.is_idle = True
         """Whether no request is being worked on."""
+        self.is_behind = False
+        """Whether the client has to read before its answer goes on."""
+        self.is_new = True
+        """Whether it has not brought a request yet."""
+        self.waits_since = time.monotonic()
+        """Since when it is the client's turn: to ask, to end what it began to ask, or to read."""
         self.stays = True
         """Whether the connection stays open after the answer under way."""
         self.has_ended = False
@@ -36,37 +42,52 @@ class Connection:
         """Why what it sends is of no interest any more."""
         self.is_told = False
         """Whether it knows that."""
-        self.heard = time.monotonic()
+        self.at_work_bytes = 0
+        """How long the body is that is being worked on."""
         self._kept = b""
-        """What came while an answer was under way."""
-        self._reader = RequestReader(self._received, self._expected)
+        """What came before its turn."""
+        self._reader = RequestReader(self._begun, self._received, self._expected)
 
-    def read(self) -> None:
-        """Take what there is; raises `OSError` if the client is gone."""
-        try:
-            data = self.socket.recv(_CHUNK)
-        except BlockingIOError:
-            return
-        if data:
-            self._take(data)
-        else:
-            self.has_ended = True
+    @property
+    def body_bytes(self) -> int:
+        """How much of bodies is held for it: of what is being worked on, and of what is not complete."""
+        return self.at_work_bytes + self._reader.body_bytes
 
     def keep(self) -> bool:
         """Take what there is for later; whether there is room for more. Raises `OSError` if the client is gone."""
+        room = _ROOM - len(self._kept)
+        if not room:
+            return False
         try:
-            data = self.socket.recv(_CHUNK)
+            data = self.socket.recv(room)
         except BlockingIOError:
             return True
         self._kept += data
         self.has_ended = not data
-        return not self.has_ended and len(self._kept) < _CHUNK
+        return 0 < len(data) < room
 
-    def take_kept(self) -> None:
-        """Look at what was kept."""
-        kept, self._kept = self._kept, b""
-        if kept:
-            self._take(kept)
+    def take_kept(self) -> bool:
+        """Look at what was kept, as far as the next request; whether there is one."""
+        while self._kept and not self.requests and self.rejection is None:
+            end = max(_PIECE, self._reader.missing)
+            piece, self._kept = self._kept[:end], self._kept[end:]
+            try:
+                self._reader.feed(piece)
+            except Rejected as rejection:
+                self.reject(rejection)
+        if self.rejection is not None:
+            self._kept = b""
+        return bool(self.requests)
+
+    def reject(self, rejection: Rejected) -> None:
+        """Look at nothing more that it sends."""
+        self.rejection = rejection
+        self.forget()
+
+    def forget(self) -> None:
+        """Hold no body for it."""
+        self.at_work_bytes = 0
+        self._reader.forget()
 
     def send_now(self, data: bytes | memoryview) -> memoryview:
         """Send as much as goes without waiting; the rest."""
@@ -76,15 +97,11 @@ class Connection:
             sent = 0
         return memoryview(data)[sent:]
 
-    def _take(self, data: bytes) -> None:
-        if self.rejection is None:
-            self.heard = time.monotonic()
-            try:
-                self._reader.feed(data)
-            except Rejected as rejection:
-                self.rejection = rejection
+    def _begun(self) -> None:
+        self.waits_since = time.monotonic()
 
     def _received(self, request: HttpRequest, stays: bool) -> None:
+        self.is_new = False
         self.requests.append((request, stays))
 
     def _expected(self) -> None:

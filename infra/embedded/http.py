@@ -3,6 +3,7 @@
 from collections.abc import Callable, Generator, Mapping
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import httptools
 from chalice.app import Response
@@ -16,10 +17,10 @@ Steps = Generator[bytes | Wait, Head | None, None]
 """Bytes to be sent, and waits between them."""
 
 MOST_HEADER_BYTES = 64 * 1024
-MOST_BODY_BYTES = 6 * 1024 * 1024
-"""What Lambda takes."""
+MOST_BODY_BYTES = 2 * 1024 * 1024
+"""Several times what fits in a commit, as JSON may be written at length."""
+VERSIONS = ("1.0", "1.1")
 
-_PIECE = 16 * 1024
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
@@ -34,27 +35,38 @@ class Rejected(Exception):
 class RequestReader:
     """Makes requests of the bytes of one connection."""
 
-    def __init__(self, received: Callable[[HttpRequest, bool], None], expected: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        begun: Callable[[], None],
+        received: Callable[[HttpRequest, bool], None],
+        expected: Callable[[], None],
+    ) -> None:
         """`received` gets each request and whether the connection stays open; `expected` is called for 100-continue."""
+        self._begun = begun
         self._received = received
         self._expected = expected
         self._parser = httptools.HttpRequestParser(self)
-        self.on_message_begin()
+        self.forget()
+
+    @property
+    def missing(self) -> int:
+        """How much of the body has to come, if that is known."""
+        return self._body_length - self.body_bytes
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes; of a head not too many at once, so that one without end is noticed."""
-        while data:
-            if self._in_body:
-                piece, data = data, b""
-            else:
-                piece, data = data[:_PIECE], data[_PIECE:]
-                self._header_bytes += len(piece)
-            self._parse(piece)
-            if not self._in_body and self._header_bytes > MOST_HEADER_BYTES:
-                limit = MOST_HEADER_BYTES // 1024
-                raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head has more than {limit} KB")
+        """Take the next bytes; not too many at once, so that a head without end is noticed.
 
-    def _parse(self, data: bytes) -> None:
+        Lengths of chunks, their extensions and trailers count as head: they may be as long as the body, and that much.
+        """
+        self._bytes += len(data)
+        while data:
+            data = self._parsed(data)
+        if self._bytes - 2 * self.body_bytes > MOST_HEADER_BYTES:
+            limit = MOST_HEADER_BYTES // 1024
+            raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head has more than {limit} KB")
+
+    def _parsed(self, data: bytes) -> bytes:
+        """Parse; what is still to be parsed."""
         try:
             self._parser.feed_data(data)
         except httptools.HttpParserCallbackError as failure:
@@ -62,54 +74,87 @@ class RequestReader:
                 raise failure.__context__ from None
             raise
         except httptools.HttpParserUpgrade as upgrade:
-            # We stay with HTTP/1.1, as we may; the parser would not.
+            # We stay with HTTP/1.1, as we may. The parser would not, and would take the body for the next request.
+            head = self._head_without_upgrade()
             self._parser = httptools.HttpRequestParser(self)
-            self._parse(data[upgrade.args[0] :])
+            return head + data[upgrade.args[0] :]
         except httptools.HttpParserError as failure:
             raise Rejected(HTTPStatus.BAD_REQUEST, f"this is no HTTP/1.1 request: {failure}") from failure
+        return b""
+
+    def _head_without_upgrade(self) -> bytes:
+        line = b"%b %b HTTP/%b" % (self._parser.get_method(), self._target, self._parser.get_http_version().encode())
+        kept = (f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade")
+        return b"\r\n".join((line, *kept, b"\r\n"))
+
+    def forget(self) -> None:
+        """Nothing is there of a request."""
+        self._target = b""
+        self._headers: dict[str, str] = {}
+        self._bytes = 0
+        self._in_body = False
+        self._body: list[bytes] = []
+        self._body_length = 0
+        self.body_bytes = 0
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._target = b""
-        self._headers: dict[str, str] = {}
-        self._header_bytes = 0
-        self._in_body = False
-        self._body: list[bytes] = []
-        self._body_bytes = 0
+        self.forget()
+        self._begun()
 
     def on_url(self, target: bytes) -> None:
         """A piece of its target."""
         self._target += target
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of its headers; repeated ones are joined, as HTTP allows."""
+        """One of its headers; repeated ones are joined, as HTTP allows. What trails the body is of no interest."""
+        if self._in_body:
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        if key == "host" and key in self._headers:
+            raise Rejected(HTTPStatus.BAD_REQUEST, "the request has two hosts")
         self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
 
     def on_headers_complete(self) -> None:
         """Its headers are all there; a client that asks whether to go on is told so."""
         self._in_body = True
-        length = self._headers.get("content-length", "0")
-        if length.isdigit() and int(length[:12]) > MOST_BODY_BYTES:
+        self._check_framing(self._parser.get_http_version(), self._headers.get("transfer-encoding"))
+        if self._parser.should_upgrade():
+            return  # its head will be read again
+        self._body_length = int(self._headers.get("content-length", "0"))
+        if self._body_length > MOST_BODY_BYTES:
             raise _too_large()
         if self._headers.get("expect", "").lower() == "100-continue":
             self._expected()
 
     def on_body(self, data: bytes) -> None:
         """A piece of its body."""
-        self._body_bytes += len(data)
-        if self._body_bytes > MOST_BODY_BYTES:
+        self.body_bytes += len(data)
+        if self.body_bytes > MOST_BODY_BYTES:
             raise _too_large()
         self._body.append(data)
 
     def on_message_complete(self) -> None:
         """The request is complete."""
+        if self._parser.should_upgrade():
+            return
         method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         version = self._parser.get_http_version()
         request = HttpRequest(method, _origin_form(self._target), self._headers, body, version)
         self._received(request, self._parser.should_keep_alive())
-        self.on_message_begin()
+        self.forget()
+
+    def _check_framing(self, version: str, coding: str | None) -> None:
+        """Refuse what others on the way may read otherwise: where it ends must be beyond doubt."""
+        if version not in VERSIONS:
+            raise Rejected(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"this is HTTP/1.1, not HTTP/{version}")
+        if self._parser.get_method() == b"CONNECT":
+            raise Rejected(HTTPStatus.BAD_REQUEST, "there are no tunnels here")
+        if coding is not None and version == "1.0":
+            raise Rejected(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding")
+        if coding is not None and coding.lower() != "chunked":
+            raise Rejected(HTTPStatus.NOT_IMPLEMENTED, "the only Transfer-Encoding understood is chunked")
 
 
 def answer_bytes(answer: Mapping[str, Any], keep_alive: bool, with_body: bool = True) -> bytes:
@@ -169,6 +214,10 @@ def _piece(text: str, chunked: bool) -> bytes:
 
 def _origin_form(target: bytes) -> str:
     """The path and query of a target, which may be a whole address."""
+    try:
+        unquote_to_bytes(target).decode()
+    except UnicodeDecodeError as failure:
+        raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is not written in UTF-8") from failure
     if target.startswith(b"/"):
         return target.decode("latin-1")
     try:

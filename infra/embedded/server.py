@@ -14,22 +14,27 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from http import HTTPStatus
 
 from chalicelib.api import problems
 from chalicelib.api.responses import Later, Stepwise
 from chalicelib.services.waiting import Wait
 from chalicelib.services.wakes import Bell
-from infra.embedded.connection import IDLE_S, Connection
+from infra.embedded.connection import Connection
+from infra.embedded.connections import Connections
 from infra.embedded.gateway import Answer, Gateway, HttpRequest
 from infra.embedded.http import Rejected, Steps, answer_bytes, stepwise_bytes
+from infra.embedded.listener import Listener
 from infra.embedded.waiting_room import WaitingRoom
 
-BACKLOG = 1024
 STACK_BYTES = 512 * 1024
 MOST_WAITING = 8192
 """Requests that may wait at once, each in a thread, if they cannot go to the waiting room."""
 WORKERS = 32
 """Threads for what takes long, if nothing waits in them."""
+HEAVY_BYTES = 512 * 1024
+HEAVY_WORKERS = 2
+"""Threads for bodies larger than any good one: what is parsed takes many times the memory of its text."""
 _SWEEP_S = 5.0
 
 _log = logging.getLogger("annals")
@@ -38,17 +43,28 @@ _log = logging.getLogger("annals")
 class Server:
     """Serves the gateway on a socket until told to stop."""
 
-    def __init__(self, gateway: Gateway, bell: Bell, host: str, port: int, most_threads: int = WORKERS) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        bell: Bell,
+        host: str,
+        port: int,
+        most_threads: int,
+        most_connections: int,
+        idle_s: float,
+    ) -> None:
         self._gateway = gateway
-        self._waiting_room = WaitingRoom(bell, self._bring_back, self._take_steps)
+        self._idle_s = idle_s
+        self._sweep_s = min(_SWEEP_S, idle_s / 4)
+        self._waiting_room = WaitingRoom(bell, self._bring_back, self._take_steps, idle_s)
         self._selector = selectors.DefaultSelector()
-        self._listener = _listening(host, port)
+        self._listener = Listener(host, port, self._selector, self._accept)
         self._bell, self._ear = socket.socketpair()
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._ear, selectors.EVENT_READ, self._hear)
         threading.stack_size(STACK_BYTES)
         self._workers = ThreadPoolExecutor(most_threads, "annals")
-        self._connections: set[Connection] = set()
+        self._heavy_workers = ThreadPoolExecutor(HEAVY_WORKERS, "annals-heavy")
+        self._connections = Connections(most_connections)
         self._unsettled: list[tuple[Connection, Later]] = []
         self._returned: deque[Connection] = deque()
         self._stopping = False
@@ -56,14 +72,13 @@ class Server:
     @property
     def port(self) -> int:
         """The port it listens on."""
-        port: int = self._listener.getsockname()[1]
-        return port
+        return self._listener.port
 
     def serve(self) -> None:
         """Take connections and answer requests until `stop`, and then until all that is under way is done."""
         swept = time.monotonic()
         while not self._stopping or self._connections:
-            for key, _ in self._selector.select(_SWEEP_S):
+            for key, _ in self._selector.select(self._sweep_s):
                 if isinstance(key.data, Connection):
                     self._guarded(key.data, self._read)
                 else:
@@ -72,11 +87,13 @@ class Server:
             now = time.monotonic()
             if self._stopping:
                 self._close_silent(since=now)
-            elif now - swept > _SWEEP_S:
+            elif now - swept > self._sweep_s:
                 swept = now
-                self._close_silent(since=now - IDLE_S)
+                self._close_silent(since=now - self._idle_s)
+                self._listener.resume()
         self._workers.shutdown(wait=False)
-        for own in (self._selector, self._listener, self._bell, self._ear):
+        self._heavy_workers.shutdown(wait=False)
+        for own in (self._listener, self._selector, self._bell, self._ear):
             own.close()
 
     def stop(self, release: Callable[[], None]) -> None:
@@ -87,34 +104,41 @@ class Server:
 
     def _accept(self) -> None:
         try:
-            sock, _ = self._listener.accept()
-        except BlockingIOError:
-            return  # the client is gone again
+            sock = self._listener.accept()
         except OSError as failure:
             # Out of descriptors, mostly: the client waits in the backlog until others have gone.
             _log.warning("no connection can be taken: %s", failure)
-            self._close_silent(since=time.monotonic())
+            self._make_room()
+            return
+        if sock is None:
             return
         connection = Connection(sock)
-        self._connections.add(connection)
         self._selector.register(sock, selectors.EVENT_READ, connection)
+        if not self._connections.add(connection):
+            self._make_room()
+
+    def _make_room(self) -> None:
+        """Let some go whose turn it is; if it is always ours, new clients wait outside until somebody goes."""
+        found = self._connections.longest_waited_for()
+        for connection in found:
+            if connection.is_idle:
+                self._close(connection)
+            else:
+                with suppress(OSError):  # the waiting room notices, and brings it back
+                    connection.socket.shutdown(socket.SHUT_RDWR)
+        if not found:
+            self._listener.pause()
 
     def _hear(self) -> None:
         """Workers have brought connections back, or the server is to stop."""
         self._ear.recv(4096)
         if self._stopping:
-            with suppress(KeyError, ValueError):  # a second ring
-                self._selector.unregister(self._listener)
             self._listener.close()
         while self._returned:
             connection = self._returned.popleft()
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._answered(connection)
-            self._guarded(connection, self._heard)
-
-    def _heard(self, connection: Connection) -> None:
-        connection.take_kept()
-        self._go_on(connection)
+            self._guarded(connection, self._go_on)
 
     def _guarded(self, connection: Connection, act: Callable[[Connection], None]) -> None:
         """Whatever goes wrong with one connection, the others are served on."""
@@ -126,7 +150,7 @@ class Server:
 
     def _read(self, connection: Connection) -> None:
         try:
-            connection.read()
+            connection.keep()
         except OSError:
             self._close(connection)
         else:
@@ -134,9 +158,10 @@ class Server:
 
     def _go_on(self, connection: Connection) -> None:
         """Answer the connection's requests one after the other, as long as that takes no time."""
-        while connection.is_idle and connection.requests:
+        while connection.is_idle and (connection.requests or connection.take_kept()):
             request, connection.stays = connection.requests.popleft()
             connection.is_idle = False
+            connection.at_work_bytes = len(request.body)
             connection.is_head = request.method == "HEAD"
             connection.takes_chunks = request.version != "1.0"
             self._answer(connection, request)
@@ -144,6 +169,12 @@ class Server:
             self._close(connection)
         elif connection.is_idle and connection.rejection is not None and not connection.is_told:
             self._reject(connection, connection.rejection)
+        self._connections.weigh(connection)
+        for one in self._connections.longest_sending():
+            refusal = Rejected(HTTPStatus.SERVICE_UNAVAILABLE, "too much is being sent at once; try again later")
+            one.reject(refusal)
+            self._connections.weigh(one)
+            self._reject(one, refusal)
 
     def _answer(self, connection: Connection, request: HttpRequest) -> None:
         if not self._gateway.is_prompt(request):
@@ -161,7 +192,7 @@ class Server:
         """Tell the client, and wait until it has read that: closing at once could take it away again."""
         connection.is_told = True
         problem = problems.problem(rejection.status, str(rejection)).to_dict()
-        connection.heard -= IDLE_S - _SWEEP_S
+        connection.waits_since = time.monotonic() - self._idle_s + self._sweep_s
         try:
             connection.send_now(answer_bytes(problem, keep_alive=False))
             connection.socket.shutdown(socket.SHUT_WR)
@@ -191,6 +222,8 @@ class Server:
 
     def _answered(self, connection: Connection) -> None:
         connection.is_idle = True
+        connection.at_work_bytes = 0
+        connection.waits_since = time.monotonic()
         if not connection.stays or self._stopping:
             self._close(connection)
 
@@ -209,7 +242,8 @@ class Server:
             return _just(answer_bytes(settled, stays(), not connection.is_head))
 
         self._selector.unregister(connection.socket)
-        self._workers.submit(self._work, connection, answering)
+        workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
+        workers.submit(self._work, connection, answering)
 
     def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
         """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait.
@@ -244,7 +278,7 @@ class Server:
             self._bell.send(b"!")
 
     def _close_silent(self, since: float) -> None:
-        for connection in [one for one in self._connections if one.is_idle and one.heard <= since]:
+        for connection in self._connections.silent(since):
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
@@ -254,14 +288,8 @@ class Server:
             self._selector.unregister(connection.socket)
         connection.socket.close()
         self._connections.discard(connection)
+        self._listener.resume()
 
 
 def _just(data: bytes) -> Steps:
     yield data
-
-
-def _listening(host: str, port: int) -> socket.socket:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.create_server((host, port), family=family, backlog=BACKLOG)
-    listener.setblocking(False)
-    return listener

@@ -19,11 +19,13 @@ from itertools import count
 
 from chalicelib.services.waiting import Wait
 from chalicelib.services.wakes import Bell, Waiter
-from infra.embedded.connection import IDLE_S, Connection
+from infra.embedded.connection import Connection
 from infra.embedded.http import Steps
 
 TURN = 2
 """Who has more pieces than these is far behind."""
+SLOWEST_BYTES_S = 16 * 1024
+"""Who reads more slowly than this, and has been given time, is not waited for."""
 
 Step = bytes | memoryview | Wait
 
@@ -54,11 +56,16 @@ class WaitingRoom:
     """Holds connections until `finished` gets them back, or `go_on` those that need not wait for their next steps."""
 
     def __init__(
-        self, bell: Bell, finished: Callable[[Connection], None], go_on: Callable[[Connection, Steps], None]
+        self,
+        bell: Bell,
+        finished: Callable[[Connection], None],
+        go_on: Callable[[Connection, Steps], None],
+        idle_s: float,
     ) -> None:
         self._bell = bell
         self._finished = finished
         self._go_on = go_on
+        self._idle_s = idle_s
         self._selector = selectors.DefaultSelector()
         self._knocker, self._ear = socket.socketpair()
         self._selector.register(self._ear, selectors.EVENT_READ)
@@ -165,11 +172,13 @@ class WaitingRoom:
 
     def _sent(self, guest: _Guest, data: bytes | memoryview) -> bool:
         """Send, and tell whether all is sent; if not, the rest goes when the client has read some."""
+        is_begun = bool(guest.rest)
         guest.rest = guest.connection.send_now(data)
-        if guest.rest:
-            if not guest.events & selectors.EVENT_WRITE:
-                self._watch(guest, guest.events | selectors.EVENT_WRITE)
-            self._remind(guest, IDLE_S)
+        if guest.rest and not is_begun:
+            self._watch(guest, guest.events | selectors.EVENT_WRITE)
+            self._remind(guest, self._idle_s + len(guest.rest) / SLOWEST_BYTES_S)
+            guest.connection.waits_since = time.monotonic()
+        guest.connection.is_behind = bool(guest.rest)
         return not guest.rest
 
     def _expire(self, now: float) -> None:

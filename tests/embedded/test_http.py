@@ -158,7 +158,7 @@ def test_a_client_that_asks_whether_to_go_on_and_is_gone_harms_nobody(victim: Se
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_body_over_six_megabytes_is_413(chunked: bool, server: Server, member: Member) -> None:
+def test_a_body_over_two_megabytes_is_413(chunked: bool, server: Server, member: Member) -> None:
     size = MOST_BODY_BYTES + 1_000_000
     how = {"Transfer_Encoding": "chunked"} if chunked else {"Content_Length": str(size)}
     head = request("POST", "/events", Authorization=f"Bearer {member.token}", **how)
@@ -174,7 +174,7 @@ def test_a_body_over_six_megabytes_is_413(chunked: bool, server: Server, member:
     assert types(member) == []
 
 
-def test_a_body_of_six_megabytes_is_read(server: Server, member: Member) -> None:
+def test_a_body_of_two_megabytes_is_read(server: Server, member: Member) -> None:
     with Wire(server) as wire:
         body = b" " * MOST_BODY_BYTES
         wire.send(request("POST", "/events", body, Authorization=f"Bearer {member.token}"))

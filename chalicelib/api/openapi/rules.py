@@ -67,6 +67,7 @@ RULES: Mapping[str, Schema] = {
     "chalicelib.domain.event_types._split": _named("TypePattern"),
     "chalicelib.domain.event_types.pattern_checked": {},
     "chalicelib.domain.selection._in_order": {},
+    "chalicelib.domain.appends.refuse_many": {},
     "chalicelib.domain.events._base64_checked": {"contentEncoding": "base64", "pattern": patterns.BASE64},
     "chalicelib.domain.path_query.PathQueryJson._one_of_both": {
         "not": _given("path", "paths"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.heads import Head
 from chalicelib.domain.records import Record
 from chalicelib.store.dynamodb.capacity import WRITE_UNIT_BYTES, item_size, write_units
@@ -54,6 +55,9 @@ DIGEST = "digest"
 # Of commits and receipts.
 TTL = "ttl"
 """N: seconds since 1970, when DynamoDB may forget the item; it does so up to two days late."""
+
+MOST_INFLATED_BYTES = 16 * 1024 * 1024
+"""Far more than is ever put there. A few bytes can inflate to very many, but then the item is none of ours."""
 
 _RECEIPTS = "/receipt"
 
@@ -156,4 +160,15 @@ def _cheapest(item: Item, name: str, text: str) -> Item:
 
 def _text(item: Mapping[str, AttributeValueTypeDef], name: str) -> str:
     """What `_cheapest` put there."""
-    return zlib.decompress(item[Z]["B"]).decode() if Z in item else item[name]["S"]
+    return _inflated(item[Z]["B"]).decode() if Z in item else item[name]["S"]
+
+
+def _inflated(deflated: bytes) -> bytes:
+    inflate = zlib.decompressobj()
+    try:
+        text = inflate.decompress(deflated, MOST_INFLATED_BYTES)
+    except zlib.error as failure:
+        raise LogBroken(f"an item cannot be inflated: {failure}") from failure
+    if not inflate.eof:
+        raise LogBroken(f"an item is cut off, or inflates to more than {MOST_INFLATED_BYTES} bytes")
+    return text

@@ -136,7 +136,7 @@ class CreateJobSet(_OfJobSet):
     """A set of jobs was created."""
 
     event: Literal["createJobSet"]
-    jobs: tuple[PlannedJob, ...]
+    jobs: Annotated[tuple[PlannedJob, ...], Field(fail_fast=True)]
 
 
 class ProgressJobSet(_OfJobSet):
@@ -158,14 +158,14 @@ class FinishJobSet(_OfJobSet):
     """All jobs of a set ended."""
 
     event: Literal["finishJobSet"]
-    jobs: tuple[EndedJob, ...]
+    jobs: Annotated[tuple[EndedJob, ...], Field(fail_fast=True)]
 
 
 class CleanJobSet(_OfJobSet):
     """A set was silent for too long."""
 
     event: Literal["cleanJobSet"]
-    jobs: tuple[SetJob, ...]
+    jobs: Annotated[tuple[SetJob, ...], Field(fail_fast=True)]
 
 
 JobEvent = Create | Progress | Redirect | Finish | Clean | CreateJobSet | ProgressJobSet | FinishJobSet | CleanJobSet
