@@ -11,6 +11,7 @@ from chalicelib import __version__
 from chalicelib.api.openapi import document
 from chalicelib.api.openapi.example import Example
 from chalicelib.api.openapi.examples import EXAMPLES, of
+from chalicelib.api.openapi.outputs import UNNAMED
 from infra.api_schemas import Schema, fields, linked, words
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
@@ -101,7 +102,8 @@ def _content(content: Schema) -> str:
 
 def _sent(properties: Schema) -> str:
     data = words(properties["data"]["contentSchema"])
-    return f"`{properties['event']['const']}`: {data}" if properties["event"] else data
+    name = properties["event"]["const"]
+    return data if name == UNNAMED else f"`{name}`: {data}"
 
 
 def _curl(method: str, path: str, operation: Schema, example: Example) -> str:
