@@ -23,7 +23,7 @@ REFUSALS = {
     "Last-Event-ID is an eventId of this feed": "that a header matters only if Accept asks for server-sent events",
     "was used for another request": "which Idempotency-Keys are taken",
     "is none of yours": "which logs there are for the caller",
-    "is not a mail address": "how long a list of addresses may make each of them",
+    "is not a mail address": "how long an address may be as a whole",
     "a filter is an expression": "what Jinja takes for an expression",
     "is not among the hosts that messages may go to": "which hosts the installation allows",
 }
