@@ -11,14 +11,17 @@ from chalicelib import __version__
 from chalicelib.api.openapi import document
 from chalicelib.api.openapi.example import Example
 from chalicelib.api.openapi.examples import EXAMPLES, of
+from chalicelib.api.openapi.outputs import UNNAMED
+from infra.api_feeds import feeds
 from infra.api_schemas import Schema, fields, linked, words
 
 PAGE = Path(__file__).parent.parent / "docs" / "api.md"
 
 _OPENING = """# The API
 
-Made from the code with `make api-docs`; a server answers the same, as OpenAPI 3.1, to `GET /openapi.json`. What it is
-good for is told in the [guide](guide.md), in [live feeds](feeds.md) and in [jobs and observers](observers.md).
+Made from the code with `make api-docs`; a server answers the same, as OpenAPI 3.1, to `GET /openapi.json`, and what
+comes over its feeds, as AsyncAPI 3.0, to `GET /asyncapi.json`. What it is good for is told in the [guide](guide.md), in
+[live feeds](feeds.md) and in [jobs and observers](observers.md).
 
 ```sh
 export ANNALS=http://127.0.0.1:8000
@@ -29,7 +32,10 @@ export TOKEN=$(make -s token USER=anna ORG=local GROUPS=publishers,readers,admin
 
 def page(described: Schema) -> str:
     """The reference as Markdown."""
-    return "\n".join([_OPENING, *_subjects(described), *_problems(described), *_types(described)]) + "\n"
+    return (
+        "\n".join([_OPENING, *_subjects(described), *feeds(described), *_problems(described), *_types(described)])
+        + "\n"
+    )
 
 
 def main() -> None:
@@ -101,7 +107,8 @@ def _content(content: Schema) -> str:
 
 def _sent(properties: Schema) -> str:
     data = words(properties["data"]["contentSchema"])
-    return f"`{properties['event']['const']}`: {data}" if properties["event"] else data
+    name = properties["event"]["const"]
+    return data if name == UNNAMED else f"`{name}`: {data}"
 
 
 def _curl(method: str, path: str, operation: Schema, example: Example) -> str:

@@ -139,6 +139,7 @@ def test_every_route_needs_a_token_but_those_that_hold_nothing_or_check_for_them
     }
     assert public == {
         ("GET", "/"),
+        ("GET", "/asyncapi.json"),
         ("GET", "/console/{path+}"),
         ("GET", "/health"),
         ("GET", "/openapi.json"),
@@ -195,7 +196,7 @@ def test_only_the_want_of_a_browser_or_of_node_skips_a_test() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
     }
-    assert skips <= {"tests/clients/conftest.py", "tests/console/conftest.py"}
+    assert skips <= {"tests/api/conftest.py", "tests/clients/conftest.py", "tests/console/conftest.py"}
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: str(test.relative_to(ROOT)))

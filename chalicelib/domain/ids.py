@@ -6,7 +6,7 @@ from typing import Annotated, Any, NamedTuple, Self
 from pydantic import Field, GetCoreSchemaHandler
 from pydantic_core import CoreSchema, core_schema
 
-from chalicelib.domain.model import WholeNumber
+from chalicelib.domain.model import WholeNumber, is_whole
 
 EVENT_ID_END = 2**53
 
@@ -49,8 +49,10 @@ class Id(NamedTuple):
                 return value
             case str():
                 return cls.parse(value)
-            case {"server": int(server), "session": int(session), "instance": int(instance), **rest} if not rest:
-                return cls.parse(f"{server}.{session}.{instance}")
+            case {"server": server, "session": session, "instance": instance, **rest} if not rest and (
+                is_whole(server) and is_whole(session) and is_whole(instance)
+            ):
+                return cls.parse(f"{int(server)}.{int(session)}.{int(instance)}")
             case _:
                 raise ValueError('an event id is "1.7.1" or {"server": 1, "session": 7, "instance": 1}')
 

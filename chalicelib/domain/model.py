@@ -1,8 +1,13 @@
 """The common ground of all values that come from or go to JSON."""
 
-from typing import Annotated
+from typing import Annotated, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
+
+
+def is_whole(value: object) -> TypeGuard[int | float]:
+    """Whether it is a whole number as JSON means it: 7.0 is 7, and true is none."""
+    return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
 def _not_bool(value: object) -> object:

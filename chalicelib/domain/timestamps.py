@@ -5,6 +5,11 @@ from typing import Annotated
 
 from pydantic import BeforeValidator
 
+from chalicelib.domain.model import is_whole
+
+LAST_S = 253_402_300_799
+"""The last second of the year 9999."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST = 40
@@ -27,10 +32,8 @@ def parse(value: object) -> int:
     match value:
         case str():
             return _from_iso(value)
-        case {"s": int(s), "us": int(us), **rest} if (
-            not rest and 0 <= us < 1_000_000 and bool not in (type(s), type(us))
-        ):
-            return _within_calendar(s * 1_000_000 + us)
+        case {"s": s, "us": us, **rest} if not rest and is_whole(s) and is_whole(us) and 0 <= us < 1_000_000:
+            return _within_calendar(int(s) * 1_000_000 + int(us))
         case _:
             raise ValueError(_EXPECTED)
 

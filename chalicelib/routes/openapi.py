@@ -1,9 +1,9 @@
-"""The route of the API's own description."""
+"""The routes of the API's own description, and of its feeds'."""
 
 from functools import cache
 
 from chalice.app import Blueprint, Response
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from chalicelib import __version__
 from chalicelib.api import problems, responses
@@ -21,9 +21,24 @@ def get_openapi() -> Response:
     return Response(_text(), responses.JSON, 200)
 
 
+@routes.route("/asyncapi.json", methods=["GET"], **access.ANYBODY)
+@described("installation", {200: "AsyncApi"})
+@problems.answered
+def get_asyncapi() -> Response:
+    """What comes over the feeds of this API, as AsyncAPI 3.0."""
+    return Response(_text_of_feeds(), responses.JSON, 200)
+
+
 @cache
 def _text() -> str:
     """The document, made when it is first asked for."""
     from chalicelib.api.openapi import document  # noqa: PLC0415  (models of answers take long to load)
 
     return to_json(document(routes.current_app.routes, __version__)).decode()
+
+
+@cache
+def _text_of_feeds() -> str:
+    from chalicelib.api import asyncapi  # noqa: PLC0415
+
+    return to_json(asyncapi.document(from_json(_text()))).decode()

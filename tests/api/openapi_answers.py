@@ -8,7 +8,7 @@ from httpx_sse import EventSource, ServerSentEvent
 from jsonschema import Draft202012Validator
 from pydantic_core import from_json
 
-from chalicelib.api.openapi.outputs import EVENT_STREAM, NDJSON
+from chalicelib.api.openapi.outputs import EVENT_STREAM, NDJSON, UNNAMED
 
 Document = dict[str, Any]
 Schema = dict[str, Any]
@@ -64,15 +64,13 @@ def server_sent(body: str) -> Iterator[dict[str, str]]:
 
 def fields_of(event: ServerSentEvent) -> dict[str, str]:
     fields = {"event": event.event, "id": event.id, "data": event.data}
-    return {name: text for name, text in fields.items() if text not in ("", "message")}
+    return {name: text for name, text in fields.items() if text not in ("", UNNAMED)}
 
 
 def data_schema(items: Schema, name: str | None) -> Schema:
     """The schema of the data of events with this name."""
     variants = [one["properties"] for one in items["oneOf"] if "data" in one["properties"]]
-    found: Schema = next(
-        one["data"]["contentSchema"] for one in variants if (one["event"] and one["event"]["const"]) == (name or False)
-    )
+    found: Schema = next(one["data"]["contentSchema"] for one in variants if one["event"]["const"] == (name or UNNAMED))
     return found
 
 

@@ -20,6 +20,7 @@ from chalicelib.api.describing import Description, description_of
 from chalicelib.api.openapi import document, inputs, rules, schemas, words
 from chalicelib.api.openapi.answers.jobscheduler import OrderStatistics
 from chalicelib.api.openapi.examples import EXAMPLES
+from chalicelib.api.openapi.links import LINKS
 from chalicelib.api.openapi.operations import NotDescribed, operations
 from chalicelib.domain.path_query import PathQueryJson
 from chalicelib.domain.vocabularies import VOCABULARIES
@@ -129,6 +130,15 @@ def test_a_rule_that_nobody_described_is_an_error() -> None:
 
     with pytest.raises(schemas.UnknownRule, match="odd"):
         schemas.Schemas({"Odd": TypeAdapter(Annotated[int, AfterValidator(odd)])})
+
+
+def test_links_lead_to_operations_that_have_their_parameters(described: Document) -> None:
+    parameters = {
+        one["operationId"]: {p["name"] for p in one.get("parameters", ())} for one in operations_of(described)
+    }
+    assert [
+        link for link in LINKS if link.origin not in parameters or not link.parameters.keys() <= parameters[link.target]
+    ] == []
 
 
 def test_every_vocabulary_has_an_operation_of_its_own(described: Document) -> None:

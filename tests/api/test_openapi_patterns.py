@@ -82,7 +82,18 @@ def test_durations_shorter_than_ten_milliseconds_are_known(text: str, is_short: 
 
 @pytest.mark.parametrize(
     "text",
-    ["a@example.org", " a.b+c@sub-domain.example.org ,\tb@x.de", "", "a", "@x.de", "a@x..de", "a@x.de,, b", "a b@x.de"],
+    [
+        "a@example.org",
+        " a.b+c@sub-domain.example.org ,\tb@x.de",
+        "",
+        "a",
+        "@x.de",
+        "a@x..de",
+        "a@x.de,, b",
+        "a b@x.de",
+        f"a@{'x' * 63}.de",
+        f"a@{'x' * 64}.de",
+    ],
 )
 def test_addresses_are_described_as_they_are_taken(text: str) -> None:
     assert (re.search(patterns.ADDRESSES, text) is not None) is is_taken(a_few_addresses, text)

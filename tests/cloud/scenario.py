@@ -239,6 +239,7 @@ def look_at_console(annals: Installation) -> None:
     get("/")
     get("/console/{path+}", path="app.js")
     get("/openapi.json")
+    get("/asyncapi.json")
     annals.ask("POST", "/sign-in", {"code": "a code"}, 403)
     get("/me")
     get("/system")

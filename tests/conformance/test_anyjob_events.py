@@ -184,6 +184,7 @@ def test_what_does_not_follow_the_vocabulary_is_refused_and_nothing_is_written(n
 def test_the_refusal_says_where_and_what(member: Member) -> None:
     body = {"events": [EVENTS["create"], {**EVENTS["finish"], "file": "x"}]}
     assert refused(post(member, body)) == "events.1.finish.file: unknown field"
+    assert refused(post(member, {**EVENTS["create"], "time": 253_402_300_800})).startswith("create.time: ")
 
 
 @pytest.mark.parametrize("more", [{"more": 1}, {"condition": {"types": ["a"]}}], ids=str)

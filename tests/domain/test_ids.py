@@ -20,6 +20,10 @@ def test_an_id_is_read_as_it_is_written(server: int, session: int, instance: int
     assert str(id_) == f"{server}.{session}.{instance}"
 
 
+def test_a_number_of_an_id_may_be_written_with_a_point_as_in_all_json() -> None:
+    assert ID.validate_python({"server": 1.0, "session": 2, "instance": 3.0}) == Id(1, 2, 3)
+
+
 @pytest.mark.parametrize(
     "value",
     [
@@ -38,7 +42,7 @@ def test_an_id_is_read_as_it_is_written(server: int, session: int, instance: int
         {"server": 1, "session": 2, "instance": "3"},
         {"server": 1, "session": 2, "instance": -3},
         {"server": 1, "session": 2, "instance": True},
-        {"server": 1, "session": 2, "instance": 3.0},
+        {"server": 1, "session": 2, "instance": 3.5},
         [1, 2, 3],
         7,
         None,

@@ -57,6 +57,7 @@ def test_a_time_without_a_zone_is_utc(moment: datetime) -> None:
         ({"s": 1_478_257_656, "us": 606_001}, "2016-11-04T11:07:36.606001Z"),
         ({"s": FIRST_US // 1_000_000, "us": 0}, "0001-01-01T00:00:00.000000Z"),
         ({"s": LAST_US // 1_000_000, "us": 999_999}, "9999-12-31T23:59:59.999999Z"),
+        ({"s": -1.0, "us": 5e5}, "1969-12-31T23:59:59.500000Z"),
     ],
 )
 def test_a_time_has_many_spellings(value: object, expected: str) -> None:
@@ -89,7 +90,9 @@ def test_a_time_has_many_spellings(value: object, expected: str) -> None:
         {"us": 1},
         {"s": 1, "us": 1_000_000},
         {"s": 1, "us": -1},
-        {"s": 1.0, "us": 0},
+        {"s": 1.5, "us": 0},
+        {"s": 0, "us": 1.5},
+        {"s": float("inf"), "us": 0},
         {"s": "1", "us": 0},
         {"s": True, "us": 0},
         {"s": 0, "us": False},

@@ -5,6 +5,7 @@ from typing import Any
 
 from chalicelib.api.openapi import answers, examples, inputs, outputs, words
 from chalicelib.api.openapi.example import with_examples
+from chalicelib.api.openapi.links import with_links
 from chalicelib.api.openapi.operations import Operation, documented, operations
 from chalicelib.api.openapi.schemas import Schemas
 from chalicelib.api.openapi.shapes import Schema
@@ -21,9 +22,8 @@ def document(routes: Mapping[str, Mapping[str, Any]], version: str) -> Schema:
     schemas = Schemas(_types(found))
     paths: dict[str, Schema] = {}
     for one in found:
-        paths.setdefault(one.path, {})[one.method.lower()] = with_examples(
-            documented(one, schemas), examples.of(one.name)
-        )
+        operation = with_examples(documented(one, schemas), examples.of(one.name))
+        paths.setdefault(one.path, {})[one.method.lower()] = with_links(operation)
     responses = {str(status): outputs.problem(status) for status in sorted({s for one in found for s in one.statuses})}
     return {
         "openapi": "3.1.0",

@@ -66,6 +66,7 @@ EXAMPLES = (
                 },
                 {"event": "quorum_vote", "job": "j200", "node": "n1", "status": "success"},
                 {"event": "quorum_succeeded", "job": "j200"},
+                {"event": "rehab", "job": "j200", "node": "n1"},
                 {"event": "run_start", "job": "j200", "node": "n1"},
                 {"event": "run_complete", "job": "j200", "node": "n1", "status": "success"},
                 {"event": "job_complete", "job": "j200", "status": "complete"},
@@ -128,6 +129,7 @@ EXAMPLES = (
     Example("put_organization", path={"org": "local"}),
     Example("get_health"),
     Example("get_openapi"),
+    Example("get_asyncapi"),
     Example("get_page"),
     Example("get_file", path={"path": "app.js"}),
 )

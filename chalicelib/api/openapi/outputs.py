@@ -14,6 +14,8 @@ JSON = "application/json"
 NDJSON = "application/x-ndjson"
 EVENT_STREAM = "text/event-stream"
 PROBLEM = "application/problem+json"
+UNNAMED = "message"
+"""What a client calls an event that was sent without a name."""
 
 _HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer."},
@@ -111,11 +113,9 @@ def _server_sent(data: Mapping[str, Schema]) -> Schema:
 
 def _one_sent(name: str, data: Schema) -> Schema:
     properties: dict[str, Any] = {
-        "event": {"const": name},
+        "event": {"const": name or UNNAMED},
         "id": {"type": "string"},
         "data": {"type": "string", "contentMediaType": JSON, "contentSchema": data},
     }
-    if not name:
-        properties["event"] = False
     required = ["event", "id", "data"] if name else ["id", "data"]
     return {"type": "object", "properties": properties, "required": required}

@@ -46,12 +46,17 @@ class Schemas:
 
     def used_by(self, *parts: object) -> dict[str, Schema]:
         """All schemas that the parts refer to, and those that these refer to."""
-        found: set[str] = set()
-        new = set().union(*(_names(part) for part in parts))
-        while new:
-            found |= new
-            new = set().union(*(_names(self._named[name]) for name in new)) - found
-        return {name: self._named[name] for name in sorted(found)}
+        return used(self._named, *parts)
+
+
+def used(named: Mapping[str, Schema], *parts: object) -> dict[str, Schema]:
+    """Those of the named schemas that the parts refer to, and those that these refer to."""
+    found: set[str] = set()
+    new = set().union(*(_names(part) for part in parts))
+    while new:
+        found |= new
+        new = set().union(*(_names(named[name]) for name in new)) - found
+    return {name: named[name] for name in sorted(found)}
 
 
 def ref(name: str) -> Schema:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from chalicelib.api.openapi import patterns
+from chalicelib.domain import timestamps
 
 Schema = dict[str, Any]
 
@@ -38,7 +39,7 @@ NAMED: Mapping[str, Schema] = {
         "anyOf": [
             {"type": "string", "format": "date-time"},
             _object(
-                s={"type": "integer", "minimum": -62_135_596_800, "maximum": 253_402_300_799},
+                s={"type": "integer", "minimum": -62_135_596_800, "maximum": timestamps.LAST_S},
                 us={"type": "integer", "minimum": 0, "maximum": 999_999},
             ),
         ],

@@ -42,6 +42,17 @@ class OpenApi(TypedDict):
     components: dict[str, Any]
 
 
+class AsyncApi(TypedDict):
+    """The description of the feeds."""
+
+    asyncapi: str
+    info: dict[str, Any]
+    defaultContentType: str
+    channels: dict[str, Any]
+    operations: dict[str, Any]
+    components: dict[str, Any]
+
+
 class Problem(TypedDict):
     """What is wrong, and what is right (RFC 9457)."""
 

@@ -12,11 +12,13 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from chalicelib.domain.event_types import EventType, Subtype
 from chalicelib.domain.events import Event, JsonPayload, NewEvent
 from chalicelib.domain.model import Model, WholeNumber
+from chalicelib.domain.timestamps import LAST_S
 
 JOB = "job"
 JOBSET = "jobset"
 
 Number = Annotated[WholeNumber, Field(ge=0, lt=2**53)]
+Seconds = Annotated[WholeNumber, Field(ge=0, le=LAST_S)]
 Texts = Annotated[dict[str, str], Field(default_factory=dict)]
 Success = Literal["0", "1"]
 
@@ -39,7 +41,7 @@ class Log(Model):
 class _Named(Model):
     """What all events say; a `time` of the publisher is kept as the source's."""
 
-    time: Number | None = None
+    time: Seconds | None = None
     node: Subtype
     id: Number
 
