@@ -11,7 +11,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from chalice.app import Chalice
+from chalice.app import Chalice, Request
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
@@ -92,21 +92,23 @@ class Gateway:
             except Unauthorized:
                 detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
                 return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
-        answer: Answer | Later | Stepwise = self._app(
-            {
-                "resource": found.pattern,
-                "path": unquote(path),
-                "httpMethod": request.method,
-                "headers": request.headers,
-                "multiValueQueryStringParameters": _parameters(query),
-                "pathParameters": found.parameters,
-                "stageVariables": None,
-                "requestContext": context,
-                "body": request.body,
-                "isBase64Encoded": False,
-            },
-            None,
-        )
+        event = {
+            "resource": found.pattern,
+            "path": unquote(path),
+            "httpMethod": request.method,
+            "headers": request.headers,
+            "multiValueQueryStringParameters": _parameters(query),
+            "pathParameters": found.parameters,
+            "stageVariables": None,
+            "requestContext": context,
+            "body": request.body,
+            "isBase64Encoded": False,
+        }
+        # The view itself: it answers whatever happens, and what else Chalice does is for API Gateway's sake.
+        self._app.current_request = Request(event)
+        answer: Answer | Later | Stepwise = entry.view_function(
+            **{name: found.parameters[name] for name in entry.view_args}
+        ).to_dict()
         return answer
 
     def _caller(self, authorizer: Any, authorization: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ subtype of an event names its vocabulary; events of none are kept and found all 
 """
 
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Protocol
 
 from pydantic_core import to_json
@@ -100,8 +101,9 @@ def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     return (*known, ObjectRef(KEYED, key))
 
 
+@lru_cache(maxsize=8192)
 def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
-    """The objects that together hold all events with this key."""
+    """The objects that together hold all events with this key; remembered, for few keys come once only."""
     known = (ref for vocabulary in VOCABULARIES.values() for ref in vocabulary.refs_of_key(key))
     return (ObjectRef(KEYED, key), *known)
 
@@ -138,8 +140,8 @@ def fold(collection: str, state: State | None, event: Event) -> State | None:
     Anybody may publish anything under a vocabulary's types; what does not follow the vocabulary changes no state.
     """
     vocabulary = of_type(event.stored.type)
-    own = vocabulary.own_json(event) if vocabulary else None
-    if vocabulary is None or own is None or collection == KEYED:
+    own = vocabulary.own_json(event) if vocabulary and collection != KEYED else None
+    if vocabulary is None or own is None:
         return state
     folded = vocabulary.fold(collection, state, event, own)
     return folded if len(to_json(folded)) <= MOST_STATE_BYTES else state

@@ -4,7 +4,7 @@ The node and the type of the job are subtypes, so that observers can select by t
 """
 
 import re
-from functools import cache
+from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
@@ -215,6 +215,7 @@ def own_json(event: Event) -> dict[str, Any] | None:
     return {"eventId": event.event_id, "event": parsed.event, "time": time_s, **own}
 
 
+@lru_cache(maxsize=8192)
 def number_of(root: str, key: str | None) -> int | None:
     """The id of the job or set that has this key; None if it is no such key."""
     found = _KEY.fullmatch(key or "")
