@@ -25,7 +25,7 @@ KINDS = 64
 """Different requests; they are sent over and over."""
 
 HANDLING_S = 0.005
-"""A function's own work on a request: 1.5 ms of CPU (`benchmarks.functions`), of which 512 MB have less than a third."""
+"""A function's own work on a request: 1.5 ms of CPU (`benchmarks.functions`), on less than a third of a core."""
 SQS = Latency(0.010, 0.040)
 """A call to a FIFO queue: some ten milliseconds is what AWS calls typical."""
 SQS_LIMIT = 300.0
