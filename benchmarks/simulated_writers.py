@@ -8,13 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
-from benchmarks.dynamodb_cost import encoded_all
+from benchmarks.dynamodb_cost import job_texts
 from benchmarks.events import job_events
 from benchmarks.simulated_dynamodb import THROTTLED_S, Allowance, Latency, SimulatedLog
 from benchmarks.virtual_time import VirtualTime
 from chalicelib.domain.appends import Append
 from chalicelib.domain.errors import Busy, Unavailable
-from chalicelib.domain.events import NewEvent
 from chalicelib.domain.messages import Message
 from chalicelib.services.append import Appender
 from chalicelib.services.ingest import ingest
@@ -93,7 +92,7 @@ class World:
 
 def requests(batch: int) -> list[tuple[str, ...]]:
     """The events of some requests, as the log keeps them."""
-    texts = encoded_all([NewEvent.model_validate(event) for event in job_events(KINDS * batch)])
+    texts = job_texts(job_events(KINDS * batch))
     return [tuple(texts[start : start + batch]) for start in range(0, len(texts), batch)]
 
 

@@ -14,15 +14,15 @@ from chalicelib.services.append import DEADLINE_S
 
 
 def test_time_passes_only_while_all_sleep_and_wakes_them_in_order() -> None:
-    time = VirtualTime()
+    virtual = VirtualTime()
     seen: list[tuple[str, float]] = []
 
     def sleeper(name: str, *pauses: float) -> None:
         for pause_s in pauses:
-            time.sleep(pause_s)
-            seen.append((name, time.monotonic()))
+            virtual.sleep(pause_s)
+            seen.append((name, virtual.monotonic()))
 
-    time.run([lambda: sleeper("a", 3.0, 3.0), lambda: sleeper("b", 1.0, 4.0, 3600.0)])
+    virtual.run([lambda: sleeper("a", 3.0, 3.0), lambda: sleeper("b", 1.0, 4.0, 3600.0)])
     assert seen == [("b", 1.0), ("a", 3.0), ("b", 5.0), ("a", 6.0), ("b", 3605.0)]
 
 
@@ -30,9 +30,9 @@ def test_who_runs_the_actors_is_told_what_one_of_them_raised() -> None:
     def fails() -> None:
         raise KeyError("x")
 
-    time = VirtualTime()
+    virtual = VirtualTime()
     with pytest.raises(KeyError, match="x"):
-        time.run([fails, lambda: time.sleep(1.0)])
+        virtual.run([fails, lambda: virtual.sleep(1.0)])
 
 
 def test_an_allowance_gives_so_much_a_second_and_saves_up_no_more_than_that() -> None:
