@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 from statistics import median
+from typing import Any
 
 from benchmarks import table
 from benchmarks.events import job_events
@@ -18,6 +19,7 @@ from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.commits import Commit, next_commit
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.heads import Head
+from chalicelib.domain.vocabularies import job
 from chalicelib.store.dynamodb.capacity import item_size, write_units
 from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.items import SESSION, item_from_commit
@@ -51,11 +53,16 @@ def main() -> None:
 
 def commits_of(batch: int, number: int) -> list[Commit]:
     """`number` job events as a log of commits with `batch` events each."""
-    texts = encoded_all([NewEvent.model_validate(event) for event in job_events(number)])
+    texts = job_texts(job_events(number))
     groups = [texts[start : start + batch] for start in range(0, number, batch)]
     appends = [Append(1, tuple(group), request_id()) for group in groups]
     first = next_commit(Head(1), appends[0], _AT_MS)
     return list(accumulate(appends[1:], _following, initial=first))
+
+
+def job_texts(events: Sequence[dict[str, Any]]) -> list[str]:
+    """Job events as the log keeps them when they come in AnyJob's own JSON, by `POST /events/job`."""
+    return encoded_all([job.new_event(event["payload"]["data"]) for event in events])
 
 
 def encoded_all(events: Sequence[NewEvent]) -> list[str]:

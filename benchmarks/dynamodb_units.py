@@ -64,6 +64,12 @@ class CountedLog(SqliteLog):
             self.units += read_units(_size(commit), consistent=False)
             yield commit
 
+    def goes_on(self, head: Head) -> bool:
+        """One item, at half price."""
+        found = super().commit(head.server, head.session + 1)
+        self.units += 0.5 if found is None else read_units(_size(found), consistent=False)
+        return found is not None
+
     def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
         """A query: the items together."""
         yield from self._queried(super().read(server, after, most))
@@ -136,7 +142,7 @@ def _reads(directory: Path) -> Iterator[tuple[str, ...]]:
         "one event of a rare type": lambda: follow(
             FeedQuery(server, Selection(types=("rare/*",))), present, Looking(), retention
         ),
-        f"an idle long poll of {POLL_S:g} s": lambda: _poll(present, retention, server),
+        f"an idle long poll of {POLL_S:g} s": lambda: _poll(log, present, retention, server),
     }
     for name, act in acts.items():
         log.units = views.units = 0
@@ -144,10 +150,10 @@ def _reads(directory: Path) -> Iterator[tuple[str, ...]]:
         yield name, f"{log.units + views.units:.1f}", f"log {log.units:.1f}", f"views {views.units:.1f}"
 
 
-def _poll(present: Present, retention: Retention, server: int) -> None:
+def _poll(log: CountedLog, present: Present, retention: Retention, server: int) -> None:
     elapsed = [0.0]
-    looking = Looking(lambda pause_s: elapsed.__setitem__(0, elapsed[0] + pause_s))
-    last = present.log.head(server).last
+    looking = Looking(lambda pause_s: elapsed.__setitem__(0, elapsed[0] + pause_s), log.goes_on, lambda: elapsed[0])
+    last = log.head(server).last
     query = FeedQuery(server, Selection(types=("never",)), last, timeout_s=POLL_S)
     follow(query, present, looking, retention, monotonic=lambda: elapsed[0])
 

@@ -56,22 +56,25 @@ _AT_ONCE = 12
 """Jobs that run at the same time, so that their events mix."""
 
 
-def job_events(number: int, seed: int = 1) -> list[dict[str, Any]]:
-    """The first `number` events of many jobs that run at the same time, as `POST /events` takes them."""
+def job_events(number: int, seed: int = 1, steps: int | None = None) -> list[dict[str, Any]]:
+    """The first `number` events of many jobs that run at the same time, as `POST /events` takes them.
+
+    A job has three events and one for each of its steps; how many those are varies if it is not said.
+    """
     chance = random.Random(seed)
     ids = count(chance.randrange(100_000, 200_000))
-    return list(islice(_mixed(chance, ids), number))
+    return list(islice(_mixed(chance, ids, steps), number))
 
 
-def _mixed(chance: random.Random, ids: Iterator[int]) -> Iterator[dict[str, Any]]:
-    running = [_job(chance, next(ids)) for _ in range(_AT_ONCE)]
+def _mixed(chance: random.Random, ids: Iterator[int], steps: int | None) -> Iterator[dict[str, Any]]:
+    running = [_job(chance, next(ids), steps) for _ in range(_AT_ONCE)]
     time_s = 1_794_700_000
     while True:
         place = chance.randrange(len(running))
         time_s += chance.choice((0, 0, 1, 2))
         event = next(running[place], None)
         if event is None:
-            running[place] = _job(chance, next(ids))
+            running[place] = _job(chance, next(ids), steps)
             continue
         data = event["payload"]["data"]
         data["time"] = time_s
@@ -80,7 +83,7 @@ def _mixed(chance: random.Random, ids: Iterator[int]) -> Iterator[dict[str, Any]
         yield event
 
 
-def _job(chance: random.Random, job: int) -> Iterator[dict[str, Any]]:
+def _job(chance: random.Random, job: int, steps: int | None) -> Iterator[dict[str, Any]]:
     """What one job tells: created, some progress with logs, finished."""
     node, kind = chance.choice(_NODES), chance.choice(list(_JOBS))
     choices, messages = _JOBS[kind]
@@ -100,7 +103,7 @@ def _job(chance: random.Random, job: int) -> Iterator[dict[str, Any]]:
 
     yield event("create")
     yield event("progress", state="run")
-    steps = chance.randrange(2, 7)
+    steps = steps or chance.randrange(2, 7)
     for step in range(1, steps + 1):
         log = {"time": 0, "message": _message(chance, messages, about), "level": chance.randrange(4), "tag": kind}
         yield event("progress", progress=f"{step}/{steps}", log=log)

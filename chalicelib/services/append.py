@@ -16,6 +16,14 @@ from chalicelib.services.present import NoViews, Present
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
+MOST_STEPS = 6
+"""So often the first pause is doubled before it is longer than the longest."""
+CALMING_STEPS = 3
+"""A request begins so many steps below where the one before it ended: in a crowd nobody begins with the shortest."""
+PATIENCE_S = 4.0
+"""Whoever has waited so long goes before those who have just come: the longer, the shorter the pauses ..."""
+LEAST_PART = 0.05
+"""... but never shorter than this part."""
 DEADLINE_S = 10.0
 
 
@@ -55,6 +63,7 @@ class Appender:
         monotonic: Callable[[], float] = time.monotonic,
         present: Present | None = None,
         measure: Measure = unmeasured,
+        chance: random.Random | None = None,
     ) -> None:
         self._log = log
         self._present = present or Present(log, NoViews())
@@ -62,7 +71,10 @@ class Appender:
         self._pause = pause
         self._monotonic = monotonic
         self._measure = measure
+        self._chance = chance or random.Random()
         self._heads: dict[int, Head] = {}
+        self._crowd = 0
+        """With which step the next request begins, should another be first."""
 
     def append(self, append: Append) -> Appended:
         """Write one request, or raise why it is refused."""
@@ -98,18 +110,21 @@ class Appender:
         Raises `Busy` if others kept winning until the deadline (nothing written), and `Unavailable` if the
         store did not answer (it may have written all of it).
         """
-        deadline = self._monotonic() + DEADLINE_S
-        for attempt in count():
+        began_s = self._monotonic()
+        deadline = began_s + DEADLINE_S
+        for step in count(self._crowd):
             plan = self._plan(appends)
             try:
                 self._perform(plan, deadline)
             except Conflict as conflict:
                 self._measure("Conflicts")
                 self._heads.clear()
-                if self._monotonic() > deadline:
+                now_s = self._monotonic()
+                if now_s > deadline:
                     raise Busy("too many writers contend for the log; nothing was written") from conflict
-                self._pause(_jittered(attempt))
+                self._pause(self._jittered(step, now_s - began_s))
             else:
+                self._crowd = min(max(step - CALMING_STEPS, 0), MOST_STEPS)
                 self._heads.update(plan.heads)
                 self._count(plan)
                 return plan.outcomes
@@ -127,7 +142,7 @@ class Appender:
         if not plan.commits:
             return
         now_s = self._clock() // 1000
-        for attempt in count():
+        for step in count():
             try:
                 self._log.append(plan.commits, plan.receipts, now_s)
                 break
@@ -136,7 +151,7 @@ class Appender:
                 if self._monotonic() > deadline:
                     raise
                 self._measure("Retries")
-                self._pause(_jittered(attempt))
+                self._pause(self._jittered(step))
 
     def _count(self, plan: _Plan) -> None:
         if plan.commits:
@@ -215,6 +230,11 @@ class Appender:
         tail = self._log.read(append.server, checked.session) if checked.session < stored.session else iter(())
         _refuse_match(append.condition, chain(chained(checked, tail), plan.of_server(append.server)))
 
+    def _jittered(self, step: int, waited_s: float = 0.0) -> float:
+        """Full jitter: anywhere between nothing and a limit that grows with each step, and shrinks with patience."""
+        limit_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(step, MOST_STEPS))
+        return self._chance.uniform(0, limit_s * max(1 - waited_s / PATIENCE_S, LEAST_PART))
+
 
 def granted(outcome: Outcome) -> Appended:
     """The outcome itself, or raise it if it is a refusal."""
@@ -232,8 +252,3 @@ def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head
             raise ConditionFailed(match.event_id)
         head = commit.head
     return head
-
-
-def _jittered(attempt: int) -> float:
-    """Full jitter: anywhere between nothing and the growing limit."""
-    return random.uniform(0, min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(attempt, 10)))

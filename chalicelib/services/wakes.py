@@ -4,14 +4,18 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from itertools import chain, islice
+from itertools import chain, count, islice
 
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
 from chalicelib.domain.selection import Selection
 
 FIRST_LOOK_S = 0.025
-LATEST_LOOK_S = 0.25
+LATEST_LOOK_S = 0.5
+DOUBLINGS = 3
+"""So often the pause between looks is doubled; then it grows by ..."""
+GROWTH = 0.05
+"""... this part of what was waited: whoever waited a second in vain may wait some milliseconds more."""
 REMEMBERED = 256
 """Commits that a bell knows of each log, for those who come to wait a little late ..."""
 REMEMBERED_BYTES = 1024 * 1024
@@ -171,21 +175,43 @@ class _Recent:
 
 
 class Looking:
-    """Nobody tells: look again, soon at first, then less often."""
+    """Nobody tells: look again, soon at first, then less often.
 
-    def __init__(self, pause: Callable[[float], None] = time.sleep) -> None:
+    `goes_on` tells whether the log has grown after a head. It is a cheap look that may come a moment too late, so that
+    only who has something to read, or no time left, reads.
+    """
+
+    def __init__(
+        self,
+        pause: Callable[[float], None] = time.sleep,
+        goes_on: Callable[[Head], bool] = lambda _: True,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._pause = pause
+        self._goes_on = goes_on
+        self._monotonic = monotonic
         self._open = True
 
     def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        """Return when it is time to look again; nothing is known of what has come."""
+        """Return when something has come after `seen`, selected or not, or after `timeout_s`."""
         del selection
-        self._pause(min(timeout_s, LATEST_LOOK_S, FIRST_LOOK_S * 2 ** min(turn, 8)))
+        until_s = self._monotonic() + timeout_s
+        left_s = timeout_s
+        for look in count(turn):
+            self._pause(min(left_s, _look_s(look, timeout_s - left_s)))
+            left_s = until_s - self._monotonic()
+            if not self._open or left_s <= 0 or self._goes_on(seen):
+                break
         return seen if self._open else None
 
     def close(self) -> None:
         """Let nobody look any more."""
         self._open = False
+
+
+def _look_s(look: int, waited_s: float) -> float:
+    """The pause before a look."""
+    return min(LATEST_LOOK_S, FIRST_LOOK_S * 2.0 ** min(look, DOUBLINGS) + GROWTH * waited_s)
 
 
 def _selects(selection: Selection, commit: Commit) -> bool:

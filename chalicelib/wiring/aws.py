@@ -37,7 +37,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         log=log,
         views=views,
         present=present,
-        wake=Looking(),
+        wake=Looking(goes_on=log.goes_on),
         appender=appender,
         submit=lambda append: Settled(appender.append(append)),
         request_id=request_id,

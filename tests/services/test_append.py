@@ -1,5 +1,6 @@
 """Appending: numbered by conditional write, exactly once, whole or not at all."""
 
+import random
 from dataclasses import replace
 
 import pytest
@@ -8,7 +9,14 @@ from chalicelib.domain.appends import RECEIPT_S, AppendCondition, Receipt
 from chalicelib.domain.commits import Appended, Commit
 from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, KeyReused, Unavailable
 from chalicelib.domain.heads import Head
-from chalicelib.services.append import DEADLINE_S, FIRST_PAUSE_S, LONGEST_PAUSE_S, Appender
+from chalicelib.services.append import (
+    CALMING_STEPS,
+    DEADLINE_S,
+    FIRST_PAUSE_S,
+    LEAST_PART,
+    LONGEST_PAUSE_S,
+    Appender,
+)
 from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
 from tests.services.worlds import NOW, Failing, Interleaved, Overtaken, Recording, World, append, keys, no_match, text
@@ -86,6 +94,45 @@ def test_a_writer_that_is_always_overtaken_gives_up_at_the_deadline(database: Da
     assert DEADLINE_S < world.elapsed_s <= DEADLINE_S + LONGEST_PAUSE_S
     assert max(world.pauses) <= LONGEST_PAUSE_S
     assert {key for _, key in keys(plain)} == {"/theirs"}
+
+
+class Highest(random.Random):
+    """Always the longest pause that there may be."""
+
+    def uniform(self, a: float, b: float) -> float:
+        del a
+        return b
+
+
+def test_pauses_double_with_every_conflict_and_shrink_again_for_those_who_have_waited_long(
+    database: Database, world: World
+) -> None:
+    theirs = world.appender(SqliteLog(database))
+    log = Overtaken(database, lambda: theirs.append(append("/theirs", request_id="theirs")), times=float("inf"))
+    ours = Appender(log, world.clock, world.pause, world.monotonic, chance=Highest())
+    with pytest.raises(Busy):
+        ours.append(append("/ours"))
+    longest = world.pauses.index(max(world.pauses))
+    assert world.pauses[:4] == pytest.approx([FIRST_PAUSE_S * 2**step for step in range(4)], rel=0.05)
+    assert longest > 4
+    assert world.pauses[longest:] == sorted(world.pauses[longest:], reverse=True)
+    assert world.pauses[-1] == pytest.approx(LONGEST_PAUSE_S * LEAST_PART)
+
+
+def test_a_request_after_one_that_met_a_crowd_does_not_begin_with_the_shortest_pause(
+    database: Database, world: World
+) -> None:
+    theirs = world.appender(SqliteLog(database))
+    log = Overtaken(database, lambda: theirs.append(append("/theirs", request_id="theirs")), times=5)
+    ours = Appender(log, world.clock, world.pause, world.monotonic, chance=Highest())
+    ours.append(append("/1"))
+    begins = []
+    for number in range(3):
+        theirs.append(append("/theirs", request_id="theirs"))
+        met = len(world.pauses)
+        ours.append(append("/2", request_id=str(number)))
+        begins += world.pauses[met:]
+    assert begins == [FIRST_PAUSE_S * 2 ** (5 - CALMING_STEPS), FIRST_PAUSE_S, FIRST_PAUSE_S]
 
 
 @pytest.mark.parametrize("writes", [True, False], ids=["after writing", "before writing"])

@@ -11,6 +11,7 @@ from chalicelib.domain.events import NewEvent
 from chalicelib.domain.heads import Head
 from chalicelib.domain.selection import Selection
 from chalicelib.services.wakes import FIRST_LOOK_S, LATEST_LOOK_S, REMEMBERED, Bell, Looking
+from tests.services.worlds import World
 
 PATIENCE_S = 30.0
 ALL = Selection()
@@ -104,8 +105,24 @@ def test_a_closed_bell_sends_everybody_home() -> None:
 def test_looking_again_is_soon_at_first_and_then_less_often() -> None:
     pauses: list[float] = []
     looking = Looking(pauses.append)
-    assert [looking.wait(Head(1), ALL, 60.0, turn) for turn in range(6)] == [Head(1)] * 6
-    assert pauses == [FIRST_LOOK_S, 2 * FIRST_LOOK_S, 4 * FIRST_LOOK_S, 8 * FIRST_LOOK_S, LATEST_LOOK_S, LATEST_LOOK_S]
+    assert [looking.wait(Head(1), ALL, 60.0, turn) for turn in range(5)] == [Head(1)] * 5
+    assert pauses == [FIRST_LOOK_S * times for times in (1, 2, 4, 8, 8)]
+
+
+def test_only_what_has_come_ends_the_looking_and_the_time_that_is_up(world: World) -> None:
+    looks: list[Head] = []
+
+    def comes_with_the_fifth(seen: Head) -> bool:
+        looks.append(seen)
+        return len(looks) == 5
+
+    looking = Looking(world.pause, comes_with_the_fifth, world.monotonic)
+    assert looking.wait(Head(1), ALL, 60.0, 0) == Head(1)
+    assert (len(looks), len(world.pauses), sorted(world.pauses)) == (5, 5, world.pauses)
+    assert looking.wait(Head(1), ALL, 25.0, 0) == Head(1)
+    assert sum(world.pauses[5:]) == pytest.approx(25.0)
+    assert max(world.pauses) == LATEST_LOOK_S
+    assert len(looks) < 70
 
 
 def test_nobody_looks_again_later_than_the_timeout() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import SessionTaken
+from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import DIRECTORY, configuration_of, inbox_of
 from chalicelib.services.consumers import catch_up
 from chalicelib.services.project import projector
@@ -104,6 +105,15 @@ def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Calls) ->
     list(moto_log.read_back(1, 2))
     assert calls.names == ["Query", "GetItem", "GetItem", "Query", "Query"]
     assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
+
+
+def test_to_look_whether_a_log_goes_on_is_one_read_at_half_price(moto_log: DynamoLog, calls: Calls) -> None:
+    assert not moto_log.goes_on(Head(1))
+    append(moto_log, a_commit())
+    assert (moto_log.goes_on(Head(1)), moto_log.goes_on(Head(1, 1))) == (True, False)
+    looks = [sent for name, sent in calls if name == "GetItem"]
+    assert (len(looks), any("ConsistentRead" in sent for sent in looks), calls.names.count("PutItem")) == (3, False, 1)
+    assert "body" not in str(looks)
 
 
 def test_the_head_asks_for_one_item_without_its_body(moto_log: DynamoLog, calls: Calls) -> None:

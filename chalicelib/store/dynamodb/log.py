@@ -133,6 +133,17 @@ class DynamoLog:
         """Commits with sessions smaller than `before`, descending, `most` at most, fetched page by page."""
         return self._commits(_BEFORE, server, before, most, ascending=False)
 
+    def goes_on(self, head: Head) -> bool:
+        """Tell whether there is a commit after `head`, perhaps a moment too late: half the price of any other look."""
+        with answered():
+            found = self._client.get_item(
+                TableName=self._log_table,
+                Key=commit_key(head.server, head.session + 1),
+                ProjectionExpression="#session",
+                ExpressionAttributeNames={"#session": SESSION},
+            )
+        return "Item" in found
+
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
         """What the idempotency key was used for, unless it expired before `now_s`."""
         with answered():
