@@ -6,6 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from annals_client import Annals
+from tests.client.completing import SHELLS as COMPLETING
+from tests.client.completing import Completes, is_missing
 from tests.client.proxy import Proxy
 from tests.client.shell import Shell, shell_of
 from tests.client.talking import Kind, Talk, hasty, talking
@@ -46,6 +48,14 @@ def a_thread_beside() -> Iterator[ThreadPoolExecutor]:
     """Where something can wait while the test goes on."""
     with ThreadPoolExecutor(1) as threads:
         yield threads
+
+
+@pytest.fixture
+def completes(shell_name: str) -> Completes:
+    """A shell by its name, if this machine has it."""
+    if is_missing(shell_name):
+        pytest.skip(f"{shell_name} is not installed")
+    return COMPLETING[shell_name]
 
 
 @pytest.fixture(name="shell")

@@ -12,8 +12,8 @@ import pytest
 
 from annals_client import Replayed
 from annals_client.cli import exits
-from annals_client.cli.completion import commands, script
-from annals_client.cli.parser import SHELLS, parser
+from annals_client.cli.completion import commands
+from annals_client.cli.parser import parser
 from annals_client.cli.printing import bar
 from tests.client.proxy import Misdeed, Proxy
 from tests.client.shell import BIN, Shell, shell_of
@@ -207,33 +207,31 @@ def test_a_token_is_made_with_the_key_of_the_machine(shell: Shell, server: Serve
     made = shell.annals("token", "--user", "otto", "--orgs", "local,acme", "--data-dir", str(tmp_path)).out.strip()
     [me] = shell.annals("me", "--token", made, "--json", ANNALS_URL=server.url).values
     assert (me["user"], me["organizations"], me["groups"]) == ("otto", ["local", "acme"], ["publishers", "readers"])
+    named = shell.annals("token", "--org", "acme", JWT_KEY=JWT_KEY).out.strip()
+    assert shell.annals("me", "--token", named, "--json", ANNALS_URL=server.url).values[0]["organizations"] == ["acme"]
     assert shell.annals("token", "--json", JWT_KEY=JWT_KEY).values[0].keys() == {"token"}
     elsewhere = shell.annals("token", "--data-dir", "/nonesuch")
     assert (elsewhere.code, "OIDC_ISSUER" in elsewhere.err) == (3, True)
 
 
 @pytest.mark.parametrize(
-    ("line", "completed"),
+    "line",
     [
-        ("annals rep", ["replay", "report"]),
-        ("annals query lat", ["latest"]),
-        ("annals follow --t", ["--token", "--types"]),
-        ("annals completion z", ["zsh"]),
+        "publish --key /web",
+        "publish --data 1",
+        "publish a --file events",
+        "publish a --after 7",
+        "query server --types a",
+        "query server --order ascending",
+        "query latest --since 1h",
+        "query latest --until 1h",
+        "query latest --order-by timestamp",
     ],
 )
-def test_bash_completes_what_is_typed(line: str, completed: list[str]) -> None:
-    words = line.split()
-    typed = f"""{script(parser(), "bash")}
-COMP_WORDS=({line}) COMP_CWORD={len(words) - 1}
-_annals; printf '%s\\n' "${{COMPREPLY[@]}}" """
-    done = subprocess.run(["bash", "-eu", "-c", typed], capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == completed
-
-
-@pytest.mark.parametrize("shell_name", SHELLS)
-def test_completion_knows_every_command(shell_name: str, shell: Shell) -> None:
-    done = shell.annals("completion", shell_name)
-    assert [name for name in commands(parser()) if name not in done.out] == []
+def test_what_would_have_no_effect_is_refused(line: str, shell: Shell, member: Member) -> None:
+    done = shell.annals(*line.split(), given='{"type": ["a"]}')
+    assert (done.code, done.out, done.err.startswith("annals: ")) == (2, "", True)
+    assert member.stored()["events"] == []
 
 
 @pytest.mark.parametrize("command", ["annals", *(f"annals {name}" for name in ("publish", "follow", "token"))])

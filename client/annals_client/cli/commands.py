@@ -3,7 +3,7 @@
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -184,7 +184,17 @@ def _followed(args: Namespace, annals: Annals) -> Iterator[Event]:
             return
 
 
+_OF_TIMESERIES = ("since", "until", "order", "order_by")
+_USELESS: Mapping[str, Sequence[str]] = {
+    "latest": _OF_TIMESERIES,
+    "server": ("types", *_OF_TIMESERIES),
+    "timeseries": (),
+}
+"""Of each query: the options that are others'."""
+
+
 def _queried(args: Namespace, annals: Annals) -> Iterable[Event]:
+    _refuse(args, f"query {args.query}", _USELESS[args.query])
     match args.query:
         case "latest":
             return annals.query.latest(args.types)[: args.max]
@@ -195,16 +205,19 @@ def _queried(args: Namespace, annals: Annals) -> Iterable[Event]:
                 args.types,
                 t_from=None if args.since is None else _time(args.since),
                 t_to=None if args.until is None else _time(args.until),
-                order=args.order,
-                order_by=args.order_by,
+                order=args.order or "descending",
+                order_by=args.order_by or "timestamp",
                 max_results=args.max,
             )
 
 
 def _events(args: Namespace) -> Iterable[NewEvent | Mapping[str, Any]]:
     if args.type is not None:
+        if args.file != "-":
+            raise Usage("a type is one event: --file would not be read")
         payload = None if args.data is None else Json(_parsed(args.data))
         return [NewEvent(args.type, args.key, payload)]
+    _refuse(args, "publish without a type", ("key", "data"))
     text = _text(args.file)
     try:
         whole = json.loads(text)
@@ -217,8 +230,16 @@ def _events(args: Namespace) -> Iterable[NewEvent | Mapping[str, Any]]:
 
 def _condition(args: Namespace) -> Condition | None:
     if args.fail_if_types is None and args.fail_if_keys is None:
+        _refuse(args, "publish without --fail-if-types or --fail-if-keys", ("after",))
         return None
-    return Condition(args.fail_if_types, args.fail_if_keys, args.after)
+    return Condition(args.fail_if_types, args.fail_if_keys, args.after or 0)
+
+
+def _refuse(args: Namespace, command: str, useless: Iterable[str]) -> None:
+    """Refuse options that would have no effect: who gives one thinks that it has."""
+    for name in useless:
+        if getattr(args, name) is not None:
+            raise Usage(f"{command} has no use for --{name.replace('_', '-')}")
 
 
 def _text(file: str) -> str:

@@ -47,7 +47,8 @@ def run(words: Sequence[str]) -> int:
 def _do(args: Namespace) -> None:
     prints = printer(args.json, args.color)
     if args.command == "completion":
-        prints.line(script(parser(), args.shell))
+        text = script(parser(), args.shell)
+        prints.told(text, {"script": text})
     elif args.command == "token":
         made = _token(args)
         prints.told(made, {"token": made})
@@ -66,4 +67,5 @@ def _token(args: Namespace) -> str:
     key = local_key(Path(args.data_dir), os.environ.get("JWT_KEY"))
     if key is None:
         raise exits.NoToken(HOW.format(data_dir=args.data_dir))
-    return signed(key, args.user, args.orgs.split(","), args.groups.split(","), int(time.time()))
+    organizations = (args.orgs or args.org or "local").split(",")
+    return signed(key, args.user, organizations, args.groups.split(","), int(time.time()))

@@ -50,7 +50,7 @@ def _publish(commands: "Commands[argparse.ArgumentParser]", common: argparse.Arg
     command.add_argument("--idempotency-key", metavar="KEY", help="who repeats the command with it publishes once")
     command.add_argument("--fail-if-types", action="append", metavar="PATTERN", help="refuse if there is such an event")
     command.add_argument("--fail-if-keys", action="append", metavar="KEY", help="refuse if there is an event of this")
-    command.add_argument("--after", type=int, default=0, metavar="EVENTID", help="... after this position")
+    command.add_argument("--after", type=int, metavar="EVENTID", help="... after this position")
 
 
 def _follow(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
@@ -70,8 +70,8 @@ def _query(commands: "Commands[argparse.ArgumentParser]", common: argparse.Argum
     _selecting(command, keys=False)
     command.add_argument("--since", metavar="TIME", help="of timeseries: not before")
     command.add_argument("--until", metavar="TIME", help="of timeseries: not after")
-    command.add_argument("--order", choices=("ascending", "descending"), default="descending", help="of timeseries")
-    command.add_argument("--order-by", choices=("timestamp", "sourceTimestamp"), default="timestamp")
+    command.add_argument("--order", choices=("ascending", "descending"), help="of timeseries")
+    command.add_argument("--order-by", choices=("timestamp", "sourceTimestamp"), help="of timeseries")
     command.add_argument("-n", "--max", type=int, metavar="N", help="at most so many; all unless given")
 
 
@@ -119,7 +119,7 @@ def _me(commands: "Commands[argparse.ArgumentParser]", common: argparse.Argument
 def _token(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(commands, common, "token", "Make a token for the server on this machine.")
     command.add_argument("--user", default="operator")
-    command.add_argument("--orgs", default="local", help="one or more, separated by commas")
+    command.add_argument("--orgs", help="one or more, separated by commas; --org, else local")
     command.add_argument("--groups", default="readers,publishers", help="of readers, publishers, admins")
     data_dir = os.environ.get("DATA_DIR") or "data"
     command.add_argument("--data-dir", default=data_dir, help="the server's (DATA_DIR)")
