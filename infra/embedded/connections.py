@@ -9,6 +9,9 @@ from infra.embedded.connection import Connection
 MOST_BODY_BYTES = 64 * 1024 * 1024
 """What the bodies of requests may take together, complete or not."""
 
+MERCY_S = 1.0
+"""So long everybody may take when it is their turn, however many wait outside."""
+
 _PART = 16
 """One in so many goes at once, so that not each new one needs another look."""
 
@@ -45,9 +48,10 @@ class Connections:
         """Those without a request at work whose turn it has been since then."""
         return [one for one in self._open if one.is_idle and one.waits_since <= since]
 
-    def longest_waited_for(self, since: float) -> list[Connection]:
-        """Some whose turn it has been for longest, at least since then; first those who never asked for anything."""
-        waited_for = [one for one in self._open if (one.is_idle or one.is_behind) and one.waits_since <= since]
+    def longest_waited_for(self, now: float) -> list[Connection]:
+        """Some whose turn it has been for longest; first those who never asked for anything."""
+        waited_for = [one for one in self._open if one.is_idle or one.is_behind]
+        waited_for = [one for one in waited_for if one.waits_since + MERCY_S <= now]
         waited_for.sort(key=lambda one: (not one.is_new, one.waits_since))
         return waited_for[: len(self._open) // _PART + 1]
 

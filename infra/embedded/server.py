@@ -120,7 +120,7 @@ class Server:
 
     def _make_room(self) -> None:
         """Let some go who keep us waiting; if it is not at once that they go, new clients wait outside for a moment."""
-        found = self._connections.longest_waited_for(since=time.monotonic() - PAUSE_S)
+        found = self._connections.longest_waited_for(time.monotonic())
         for connection in found:
             if connection.is_idle:
                 self._close(connection)
