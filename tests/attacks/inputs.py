@@ -8,6 +8,7 @@ import socket
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
 from itertools import chain
 from urllib.parse import quote
@@ -248,12 +249,7 @@ def bodies(head: bytes) -> Iterator[Hostile]:
     """Bodies that cost more to read than to send, or mean different things to different readers."""
     for name, route, body, statuses in (*_json_bodies(), *_large_bodies()):
         yield Hostile(f"body of {route}: {name}", asked("POST", route, head, body=body), statuses)
-    for name, packed in {
-        "gzip": gzip.compress(b" " * 50_000_000, mtime=0),
-        "deflate": zlib.compress(b" " * 50_000_000),
-        "br": b"\x00" * 100,
-        "gzip, gzip": gzip.compress(gzip.compress(b" " * 1_000_000, mtime=0), mtime=0),
-    }.items():
+    for name, packed in _bombs().items():
         data = asked("POST", "/events", head, (f"Content-Encoding: {name}",), packed)
         yield Hostile(f"a bomb of {name}", data, frozenset({HTTPStatus.UNSUPPORTED_MEDIA_TYPE}))
     observer = json.dumps({"channel": "app", "config": {"to": "anna"}, "filter": "("}).encode()
@@ -290,6 +286,16 @@ CHUNKED = "Transfer-Encoding: chunked"
 SMUGGLED = b'{"events":[{"type":["smuggled"]}]}'
 
 _PAYLOAD = b'{"events":[{"type":["a"],"payload":{"type":"json","data":%b}}]}'
+
+
+@cache
+def _bombs() -> dict[str, bytes]:
+    return {
+        "gzip": gzip.compress(b" " * 50_000_000, mtime=0),
+        "deflate": zlib.compress(b" " * 50_000_000),
+        "br": b"\x00" * 100,
+        "gzip, gzip": gzip.compress(gzip.compress(b" " * 1_000_000, mtime=0), mtime=0),
+    }
 
 
 def _json_bodies() -> Iterator[tuple[str, str, bytes, frozenset[int]]]:
