@@ -16,6 +16,8 @@ from glue_jobs.storage import Storage
 READ_BYTES: Final = 1 << 20
 BLOCK_BYTES: Final = 4 << 20
 """So much text, at least a line of it, is parsed at once."""
+LONGEST_LINE_BYTES: Final = 16 << 20
+"""Far more than an item has; a few bytes can inflate to very many, and those are none of ours."""
 
 _GZIP: Final = 31
 
@@ -59,6 +61,8 @@ def _blocks(storage: Storage, file: DataFile) -> Iterator[bytes]:
         if size + len(text) < BLOCK_BYTES or not cut:
             held.append(text)
             size += len(text)
+            if size > BLOCK_BYTES + LONGEST_LINE_BYTES:
+                raise BrokenExport(file.path, f"a line has more than {LONGEST_LINE_BYTES} bytes")
             continue
         yield b"".join((*held, text[:cut]))
         held, size = [text[cut:]], len(text) - cut
@@ -78,7 +82,7 @@ def _inflated(storage: Storage, file: DataFile) -> Iterator[bytes]:
                 while part:
                     if inflate.eof:  # one gzip file may follow another
                         inflate = zlib.decompressobj(_GZIP)
-                    yield inflate.decompress(part)
+                    yield from _pieces(inflate, part)
                     part = inflate.unused_data
     except FileNotFoundError as failure:
         raise BrokenExport(file.path, "the manifest lists it, but there is no such file") from failure
@@ -88,6 +92,14 @@ def _inflated(storage: Storage, file: DataFile) -> Iterator[bytes]:
         raise BrokenExport(file.path, "it ends too early: it was cut off")
     if file.md5 is not None and md5.digest() != file.md5:
         raise BrokenExport(file.path, "it does not have the checksum that its manifest says")
+
+
+def _pieces(inflate: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
+    """What the part inflates to, at most a block at a time."""
+    text = inflate.decompress(part, BLOCK_BYTES)
+    while text:
+        yield text
+        text = inflate.decompress(inflate.unconsumed_tail, BLOCK_BYTES)
 
 
 def _parsed(file: DataFile, block: bytes, before: int) -> pa.Table:

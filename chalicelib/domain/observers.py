@@ -19,6 +19,8 @@ from chalicelib.domain.model import Model
 from chalicelib.domain.selection import Patterns
 from chalicelib.domain.vocabularies.job.events import EVENTS, OF_JOB
 
+LONGEST_USER = 200
+
 EVERYTHING: tuple[EventType, ...] = (("*",),)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
@@ -36,7 +38,7 @@ class Configuration(Model):
     nodes: Text | None = None
     filter: Text | None = None
     config: Annotated[dict[str, Any], Field(default_factory=dict)]
-    user: Annotated[str, StringConstraints(min_length=1, max_length=200)] | None = None
+    user: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_USER)] | None = None
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:

@@ -8,8 +8,9 @@ from pydantic_core import to_json
 
 from chalicelib.domain.appends import LONGEST_IDEMPOTENCY_KEY, Append, encoded
 from chalicelib.domain.deliveries import AppMessage
-from chalicelib.domain.errors import KeyReused
+from chalicelib.domain.errors import BadInput, KeyReused
 from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.observers import LONGEST_USER
 from chalicelib.domain.organizations import inbox_of
 from chalicelib.domain.selection import Selection
 from chalicelib.services.append import Appender
@@ -43,6 +44,8 @@ class Inbox:
 
 def of_user(user: str) -> Selection:
     """The messages of a user."""
+    if len(user) > LONGEST_USER:
+        raise BadInput(f"a user's name has at most {LONGEST_USER} characters")
     return Selection(types=(MESSAGE,), keys=(_key(user),))
 
 

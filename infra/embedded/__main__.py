@@ -88,7 +88,7 @@ def _room(most_connections: int) -> int:
     if resource.RLIM_INFINITY not in (soft, hard):
         files = min(files, max(soft, hard))
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
-    return max(files - OWN_FILES, files // 2)
+    return min(most_connections, max(files - OWN_FILES, files // 2))
 
 
 def _watch(parts: "Annals", bell: "Bell") -> None:

@@ -9,7 +9,10 @@ from infra.embedded.connection import Connection
 MOST_BODY_BYTES = 64 * 1024 * 1024
 """What the bodies of requests may take together, complete or not."""
 
-_PART = 64
+MERCY_S = 1.0
+"""So long everybody may take when it is their turn, however many wait outside."""
+
+_PART = 16
 """One in so many goes at once, so that not each new one needs another look."""
 
 
@@ -26,10 +29,14 @@ class Connections:
     def __len__(self) -> int:
         return len(self._open)
 
-    def add(self, connection: Connection) -> bool:
-        """Take one in; whether there is room for all."""
+    @property
+    def are_full(self) -> bool:
+        """Whether there is no room for one more."""
+        return len(self._open) >= self._most
+
+    def add(self, connection: Connection) -> None:
+        """One is open."""
         self._open.add(connection)
-        return len(self._open) <= self._most
 
     def discard(self, connection: Connection) -> None:
         """One is closed."""
@@ -41,9 +48,10 @@ class Connections:
         """Those without a request at work whose turn it has been since then."""
         return [one for one in self._open if one.is_idle and one.waits_since <= since]
 
-    def longest_waited_for(self) -> list[Connection]:
-        """Some whose turn it has been for longest; those who never asked for anything come first."""
+    def longest_waited_for(self, now: float) -> list[Connection]:
+        """Some whose turn it has been for longest; first those who never asked for anything."""
         waited_for = [one for one in self._open if one.is_idle or one.is_behind]
+        waited_for = [one for one in waited_for if one.waits_since + MERCY_S <= now]
         waited_for.sort(key=lambda one: (not one.is_new, one.waits_since))
         return waited_for[: len(self._open) // _PART + 1]
 

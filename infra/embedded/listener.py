@@ -2,10 +2,13 @@
 
 import selectors
 import socket
+import time
 from collections.abc import Callable
 from contextlib import suppress
 
 BACKLOG = 1024
+PAUSE_S = 0.2
+"""So long clients wait outside before it is seen again whether there is room."""
 
 
 class Listener:
@@ -17,7 +20,7 @@ class Listener:
         self._socket.setblocking(False)
         self._selector = selector
         self._knocked = knocked
-        self._is_paused = True
+        self._paused_until: float | None = 0.0
         self.resume()
 
     @property
@@ -33,15 +36,20 @@ class Listener:
         except BlockingIOError:
             return None
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether clients wait outside."""
+        return self._paused_until is not None
+
     def pause(self) -> None:
-        """Let clients wait outside."""
-        self._is_paused = True
+        """Let clients wait outside for a moment."""
+        self._paused_until = time.monotonic() + PAUSE_S
         self._selector.unregister(self._socket)
 
     def resume(self) -> None:
-        """Let them in again."""
-        if self._is_paused and self._socket.fileno() >= 0:
-            self._is_paused = False
+        """Let them in again, if they have waited outside for long enough."""
+        if self._paused_until is not None and time.monotonic() >= self._paused_until:
+            self._paused_until = None
             self._selector.register(self._socket, selectors.EVENT_READ, self._knocked)
 
     def close(self) -> None:

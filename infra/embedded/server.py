@@ -24,7 +24,7 @@ from infra.embedded.connection import Connection
 from infra.embedded.connections import Connections
 from infra.embedded.gateway import Answer, Gateway, HttpRequest
 from infra.embedded.http import Rejected, Steps, answer_bytes, stepwise_bytes
-from infra.embedded.listener import Listener
+from infra.embedded.listener import PAUSE_S, Listener
 from infra.embedded.waiting_room import WaitingRoom
 
 STACK_BYTES = 512 * 1024
@@ -78,7 +78,7 @@ class Server:
         """Take connections and answer requests until `stop`, and then until all that is under way is done."""
         swept = time.monotonic()
         while not self._stopping or self._connections:
-            for key, _ in self._selector.select(self._sweep_s):
+            for key, _ in self._selector.select(PAUSE_S if self._listener.is_paused else self._sweep_s):
                 if isinstance(key.data, Connection):
                     self._guarded(key.data, self._read)
                 else:
@@ -87,10 +87,11 @@ class Server:
             now = time.monotonic()
             if self._stopping:
                 self._close_silent(since=now)
-            elif now - swept > self._sweep_s:
+                continue
+            self._listener.resume()
+            if now - swept > self._sweep_s:
                 swept = now
                 self._close_silent(since=now - self._idle_s)
-                self._listener.resume()
         self._workers.shutdown(wait=False)
         self._heavy_workers.shutdown(wait=False)
         for own in (self._listener, self._selector, self._bell, self._ear):
@@ -104,29 +105,29 @@ class Server:
 
     def _accept(self) -> None:
         try:
-            sock = self._listener.accept()
+            sock = None if self._connections.are_full else self._listener.accept()
         except OSError as failure:
-            # Out of descriptors, mostly: the client waits in the backlog until others have gone.
+            # Out of descriptors, mostly.
             _log.warning("no connection can be taken: %s", failure)
             self._make_room()
             return
-        if sock is None:
-            return
-        connection = Connection(sock)
-        self._selector.register(sock, selectors.EVENT_READ, connection)
-        if not self._connections.add(connection):
+        if sock is not None:
+            connection = Connection(sock)
+            self._connections.add(connection)
+            self._selector.register(sock, selectors.EVENT_READ, connection)
+        elif self._connections.are_full:
             self._make_room()
 
     def _make_room(self) -> None:
-        """Let some go whose turn it is; if it is always ours, new clients wait outside until somebody goes."""
-        found = self._connections.longest_waited_for()
+        """Let some go who keep us waiting; if it is not at once that they go, new clients wait outside for a moment."""
+        found = self._connections.longest_waited_for(time.monotonic())
         for connection in found:
             if connection.is_idle:
                 self._close(connection)
             else:
                 with suppress(OSError):  # the waiting room notices, and brings it back
                     connection.socket.shutdown(socket.SHUT_RDWR)
-        if not found:
+        if not any(connection.is_idle for connection in found):
             self._listener.pause()
 
     def _hear(self) -> None:
@@ -288,7 +289,6 @@ class Server:
             self._selector.unregister(connection.socket)
         connection.socket.close()
         self._connections.discard(connection)
-        self._listener.resume()
 
 
 def _just(data: bytes) -> Steps:

@@ -21,7 +21,7 @@ SSE = {"Accept": "text/event-stream"}
 AT_ONCE = 50
 """So many are let in before the next."""
 LONGEST_S = 60.0
-FILES = 8_000
+FILES = 16_000
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,12 @@ class Client:
     @property
     def got(self) -> Got | None:
         """The answer under way, once its head is there."""
-        return next(_answers(bytes(self.received), self.has_ended), None)
+        return next(answers(bytes(self.received), self.has_ended), None)
 
     @property
     def all(self) -> list[Got]:
         """All answers that came, one after the other."""
-        return [*self.answers, *_answers(bytes(self.received), self.has_ended)]
+        return [*self.answers, *answers(bytes(self.received), self.has_ended)]
 
     @property
     def ids(self) -> list[int]:
@@ -258,7 +258,8 @@ def _connected(server: Server, buffer: int) -> socket.socket:
     return sock
 
 
-def _answers(data: bytes, has_ended: bool) -> Iterator[Got]:
+def answers(data: bytes, has_ended: bool) -> Iterator[Got]:
+    """The answers that follow one another in what came over a connection."""
     while b"\r\n\r\n" in data:
         head, _, data = data.partition(b"\r\n\r\n")
         status_line, *lines = head.decode().split("\r\n")

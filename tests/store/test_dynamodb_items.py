@@ -1,5 +1,6 @@
 """Items of the two tables: what they hold, when a body is deflated."""
 
+import tracemalloc
 import zlib
 
 import pytest
@@ -8,11 +9,13 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.appends import MOST_BYTES, Receipt
 from chalicelib.domain.commits import Commit
+from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
 from chalicelib.store.dynamodb.capacity import item_size, write_units
 from chalicelib.store.dynamodb.items import (
     BODY,
+    MOST_INFLATED_BYTES,
     Z,
     commit_from_item,
     head_from_item,
@@ -56,6 +59,22 @@ def test_a_large_commit_is_stored_deflated() -> None:
         "req": {"S": "r"},
         "z": {"B": zlib.compress(commit.body.encode())},
     }
+
+
+@pytest.mark.parametrize(
+    "deflated",
+    [zlib.compress(b" " * 5 * MOST_INFLATED_BYTES), zlib.compress(b"[]")[:-1], b"no zlib", b""],
+    ids=["without end", "cut", "something else", "nothing"],
+)
+def test_what_does_not_inflate_to_a_commit_is_refused_and_takes_little_memory(deflated: bytes) -> None:
+    item = item_from_commit(a_commit(session=7, request_id="r"))
+    del item[BODY]
+    tracemalloc.start()
+    with pytest.raises(LogBroken, match="an item"):
+        commit_from_item({**item, Z: {"B": deflated}})
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak_bytes < 3 * MOST_INFLATED_BYTES
 
 
 def test_a_receipt_is_stored_under_its_key_in_the_receipts_of_its_server() -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from glue_jobs.data_files import LONGEST_LINE_BYTES
 from glue_jobs.errors import BrokenExport, Conflict, HistoryError
+from glue_jobs.inflating import MOST_BYTES
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place
 from tests.glue.history.exports import FILES, FOLDER, SUMMARY, Commit, Event, commits_of, rows_of
@@ -68,6 +70,12 @@ def test_a_data_file_that_is_broken_is_named(loaded: Place, damage: Bytes, is_li
     (path,) = exports.raw_export(loaded.exports, BROKEN, [(broken if is_listed else GOOD, len(LINES))])
     path.write_bytes(broken)
     _refused(loaded, HistoryError, DATA)
+
+
+def test_a_line_that_inflates_to_more_than_any_item_is_refused(loaded: Place) -> None:
+    line = b"{" + b" " * 2 * LONGEST_LINE_BYTES + LINES[0][1:]
+    exports.raw_export(loaded.exports, BROKEN, [(gzip.compress(line), 1)])
+    _refused(loaded, BrokenExport, DATA, "a line has more than")
 
 
 def test_a_broken_file_among_others_is_the_one_that_is_named(loaded: Place) -> None:
@@ -213,6 +221,9 @@ IN_COMMITS: dict[str, bytes] = {
     "z that is empty": _deflated(b""),
     "z with another checksum": _deflated(zlib.compress(INFLATED)[:-4] + b"abcd"),
     "z that is gzip": _deflated(gzip.compress(INFLATED)),
+    "z that inflates to more than any commit": _deflated(
+        zlib.compress(INFLATED.replace(b"1}", b"1" * MOST_BYTES + b"}"))
+    ),
     "z that is no text": _deflated(zlib.compress(INFLATED.replace(b'"data":1', b'"data":"\xff"'))),
     "z with a key that is no text": _deflated(zlib.compress(INFLATED.replace(b"/job/1", b"/job/\xff"))),
     "n too small": exports.with_item(COMMIT, n={"N": "1"}),
