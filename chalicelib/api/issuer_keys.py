@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from chalicelib.domain.failures import described
 
 if TYPE_CHECKING:
-    from http.client import HTTPResponse
+    from urllib.request import OpenerDirector
 
     from jwt import PyJWK
 
@@ -80,27 +80,31 @@ def published(url: str) -> dict[str, "PyJWK"]:
 
     if not url.startswith(("https://", "http://")):
         raise ValueError("the issuer's keys are not on the web")
-    with build_opener(Staying).open(url, timeout=TIMEOUT_S) as answer:
-        found = jwt.PyJWKSet.from_dict(_json(answer)).keys
+    found = jwt.PyJWKSet.from_dict(_json(build_opener(Staying), url)).keys
     return {key.key_id: key for key in reversed(found) if key.key_id and key.public_key_use in ("sig", None)}
 
 
 def discovered(issuer: str) -> str:
     """Where the issuer says its keys are."""
-    from urllib.request import urlopen  # noqa: PLC0415  (as above)
+    from urllib.request import build_opener  # noqa: PLC0415  (as above)
 
-    with urlopen(f"{issuer.rstrip('/')}/.well-known/openid-configuration", timeout=TIMEOUT_S) as answer:  # noqa: S310
-        return str(_json(answer)["jwks_uri"])
+    return str(_json(build_opener(), f"{issuer.rstrip('/')}/.well-known/openid-configuration")["jwks_uri"])
 
 
-def _json(answer: "HTTPResponse") -> dict[str, Any]:
-    """What is answered, in time and of a size that makes sense."""
+def _json(opener: "OpenerDirector", url: str) -> dict[str, Any]:
+    """The document at `url`, if it comes in time and is of a size that makes sense."""
     import json  # noqa: PLC0415  (as above)
+    from urllib.error import HTTPError  # noqa: PLC0415
 
     ends_at, text = time.monotonic() + TIMEOUT_S, b""
-    while piece := answer.read1(64 * 1024):
-        text += piece
-        if len(text) > MOST_BYTES or time.monotonic() > ends_at:
-            raise ValueError("the issuer does not come to an end")
+    try:
+        with opener.open(url, timeout=TIMEOUT_S) as answer:
+            while piece := answer.read1(64 * 1024):
+                text += piece
+                if len(text) > MOST_BYTES or time.monotonic() > ends_at:
+                    raise ValueError("the issuer does not come to an end")
+    except HTTPError as refusal:
+        refusal.close()
+        raise
     found: dict[str, Any] = json.loads(text)
     return found

@@ -2,7 +2,7 @@
 
 import time
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from chalicelib.api.issuer_keys import Monotonic, PublishedKeys, discovered, published
 
@@ -127,7 +127,7 @@ class IssuerKeys:
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    if not _is_text(value) or not value:
         raise BadToken("sub is no text")
     return value
 
@@ -135,6 +135,11 @@ def _text(value: object) -> str:
 def _texts(value: object) -> tuple[str, ...]:
     """A claim that is a name or a list of names."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(map(_is_text, names)):
         raise BadToken("a claim is neither a name nor a list of names")
     return tuple(names)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Tell whether this is text that can be written down: JSON may have halves of characters in it."""
+    return isinstance(value, str) and (value.isascii() or value.encode(errors="replace").decode() == value)
