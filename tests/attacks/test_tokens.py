@@ -416,6 +416,11 @@ def test_of_two_headers_with_tokens_none_is_chosen(order: str, server: Server) -
     assert answer.status_code in (400, 401)
 
 
+def test_a_key_that_could_be_guessed_from_a_token_is_no_key(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="JWT_KEY: a key of HS256 has 32 characters or more"):
+        Server(tmp_path, JWT_KEY="k" * 31)
+
+
 def short_lived(server: Server, seconds: float) -> Member:
     """Somebody whose token ends soon, in an organization of their own."""
     member = server.organization()
