@@ -23,7 +23,6 @@ SWITCH_S = 0.0005
 """How long a thread may keep the others waiting for the interpreter."""
 WATCH_S = 0.1
 """How often is looked for what companions have written."""
-SHORTEST_KEY = 32
 GRACE_S = 10.0
 """How long requests under way may take to end."""
 OWN_FILES = 256
@@ -39,9 +38,7 @@ def main() -> None:
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)
-    signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
-    if 0 < len(signing_key) < SHORTEST_KEY:
-        sys.exit(f"JWT_KEY: a key of HS256 has {SHORTEST_KEY} characters or more; whoever has a token could guess it")
+    signing_key = tokens.checked(os.environ.setdefault("JWT_KEY", tokens.key(data_dir)))
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
     from chalicelib.domain.errors import BadInput  # noqa: PLC0415

@@ -37,6 +37,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/console/{path+}"): Route("/console/index.html", TO_ALL),
     ("GET", "/health"): Route("/health", TO_ALL),
     ("GET", "/openapi.json"): Route("/openapi.json", TO_ALL),
+    ("GET", "/asyncapi.json"): Route("/asyncapi.json", TO_ALL),
     ("POST", "/sign-in"): Route("/sign-in", (403, 403, 403, 403), {"code": "guessed"}),
     ("GET", "/reports/{name}"): Route("/reports/report?ticket=a.b.c", (403, 403, 403, 403)),
     ("GET", "/me"): Route("/me", TO_ALL),
