@@ -1,11 +1,13 @@
 """Tokens: who says they are whom, and can prove it."""
 
+import time
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
+
+from chalicelib.api.issuer_keys import Monotonic, PublishedKeys, discovered, published
 
 if TYPE_CHECKING:
-    from jwt import PyJWKClient
+    from jwt import PyJWK
 
 ISSUER_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"})
 """What an issuer may sign with. Never HS256: its public key would be the secret."""
@@ -67,26 +69,25 @@ class LocalKey:
             return jwt.decode(
                 token, self._key, algorithms=["HS256"], options={"require": _REQUIRED, "verify_aud": False}
             )
-        except jwt.PyJWTError as failure:
+        except (jwt.PyJWTError, UnicodeError) as failure:
             raise BadToken(str(failure)) from failure
 
 
 class IssuerKeys:
     """Tokens signed by an OIDC issuer, such as Cognito, with keys it publishes."""
 
-    def __init__(self, issuer: str, audience: str, jwks_url: str) -> None:
+    def __init__(self, issuer: str, audience: str, jwks_url: str, monotonic: Monotonic = time.monotonic) -> None:
         self._issuer = issuer
         self._audience = audience
         self._jwks_url = jwks_url
+        self._keys = PublishedKeys(self._published, monotonic)
 
     def claims(self, token: str) -> dict[str, Any]:
         """The token's claims, if the issuer signed it for us and its times are good."""
         import jwt  # noqa: PLC0415  (as above)
 
+        key = self._key(token)
         try:
-            key = self._client.get_signing_key_from_jwt(token)
-            if key.algorithm_name not in ISSUER_ALGORITHMS:
-                raise BadToken(f"the issuer's key is for {key.algorithm_name}")
             claims: dict[str, Any] = jwt.decode(
                 token,
                 key,
@@ -99,30 +100,34 @@ class IssuerKeys:
         self._check_audience(claims)
         return claims
 
+    def _key(self, token: str) -> "PyJWK":
+        """The issuer's key of the token's name; what cannot be good by its looks is not worth asking the issuer."""
+        import jwt  # noqa: PLC0415  (as above)
+
+        try:
+            header = jwt.get_unverified_header(token)
+        except (jwt.PyJWTError, UnicodeError) as failure:
+            raise BadToken(str(failure)) from failure
+        if header.get("alg") not in ISSUER_ALGORITHMS or "kid" not in header:
+            raise BadToken("the token names no key of an issuer")
+        key = self._keys.named(header["kid"])
+        if key is None or key.algorithm_name not in ISSUER_ALGORITHMS:
+            raise BadToken("the issuer has no such key for signatures")
+        return key
+
     def _check_audience(self, claims: dict[str, Any]) -> None:
         # Cognito's access tokens carry client_id and no aud.
         named = _texts(claims.get("aud", [])) + _texts(claims.get("client_id", []))
         if self._audience and self._audience not in named:
             raise BadToken("the token is for another audience")
 
-    @cached_property
-    def _client(self) -> "PyJWKClient":
-        import jwt  # noqa: PLC0415  (as above)
-
-        return jwt.PyJWKClient(self._jwks_url or _discovered(self._issuer), cache_keys=True, timeout=5)
-
-
-def _discovered(issuer: str) -> str:
-    """Where the issuer says its keys are."""
-    import json  # noqa: PLC0415  (only once, when no URL was configured)
-    from urllib.request import urlopen  # noqa: PLC0415
-
-    with urlopen(f"{issuer.rstrip('/')}/.well-known/openid-configuration", timeout=5) as answer:  # noqa: S310
-        return str(json.load(answer)["jwks_uri"])
+    def _published(self) -> dict[str, "PyJWK"]:
+        self._jwks_url = self._jwks_url or discovered(self._issuer)
+        return published(self._jwks_url)
 
 
 def _text(value: object) -> str:
-    if not isinstance(value, str) or not value:
+    if not _is_text(value) or not value:
         raise BadToken("sub is no text")
     return value
 
@@ -130,6 +135,11 @@ def _text(value: object) -> str:
 def _texts(value: object) -> tuple[str, ...]:
     """A claim that is a name or a list of names."""
     names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+    if not isinstance(names, list) or not all(map(_is_text, names)):
         raise BadToken("a claim is neither a name nor a list of names")
     return tuple(names)
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    """Tell whether this is text that can be written down: JSON may have halves of characters in it."""
+    return isinstance(value, str) and (value.isascii() or value.encode(errors="replace").decode() == value)

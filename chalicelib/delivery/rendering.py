@@ -18,6 +18,7 @@ from jinja2.loaders import split_template_path
 from pydantic_core import from_json
 
 from chalicelib.delivery.allowance import Limits, TooMuch, amount
+from chalicelib.delivery.lines import one_line
 from chalicelib.delivery.sandbox import FilterSandbox, Sandbox
 from chalicelib.domain.errors import Undeliverable
 
@@ -150,7 +151,11 @@ def _check_json(text: str) -> None:
 
 
 def _said(failure: Exception) -> str:
-    """What is wrong, as people say it."""
+    """What is wrong, as people say it, in one line: it may quote an event."""
+    return one_line(_words(failure)[:_LONGEST_REASON], _LONGEST_REASON)
+
+
+def _words(failure: Exception) -> str:
     match failure:
         case TooMuch():
             return f"it {failure}"
@@ -159,6 +164,6 @@ def _said(failure: Exception) -> str:
         case TemplateNotFound():
             return f"there is no template '{failure.message}'"
         case TemplateError():
-            return str(failure.message)[:_LONGEST_REASON]
+            return str(failure.message)
         case _:
-            return str(failure)[:_LONGEST_REASON] or type(failure).__name__
+            return str(failure) or type(failure).__name__

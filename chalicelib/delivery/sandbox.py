@@ -57,7 +57,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
 
     def __init__(self, limits: Limits, **options: Any) -> None:
-        super().__init__(undefined=StrictUndefined, finalize=self._written, **options)
+        # The optimizer would run what it can, before anybody pays, and again at each level of what is nested.
+        super().__init__(undefined=StrictUndefined, finalize=self._written, optimized=False, **options)
         self._limits = limits
         self._thread = threading.local()
         own: dict[str, Any] = {**words.FILTERS, "format": self._format}

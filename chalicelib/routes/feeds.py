@@ -5,13 +5,14 @@ from dataclasses import replace
 from chalice.app import Response
 
 from chalicelib.api import parameters, requests, responses
+from chalicelib.api.callers import LAST_S, Caller
 from chalicelib.domain import frames
 from chalicelib.domain.event_seq import EventSeq
 from chalicelib.domain.selection import Selection
 from chalicelib.routes import access
 from chalicelib.services.feed import FeedQuery, following, stream
 from chalicelib.services.read import Form
-from chalicelib.services.waiting import Reading, Stream, mapped, pieces, waited
+from chalicelib.services.waiting import Reading, Stream, mapped, pieces, until, waited
 from chalicelib.wiring import annals
 
 JSON = "application/json"
@@ -27,8 +28,8 @@ def feed(wanted: parameters.FollowParameters, server: int, selection: Selection,
         selection,
         wanted.after,
         wanted.limit,
-        timeout_s=min(wanted.timeout, parts.settings.longest_poll_s),
-        delay_s=min(wanted.delay, parts.settings.longest_poll_s),
+        timeout_s=min(wanted.timeout, longest_s()),
+        delay_s=min(wanted.delay, longest_s()),
         oldest=None if wanted.torn_older is None else parts.clock() * 1000 - int(min(wanted.torn_older, 1e9) * 1e6),
         form=form,
     )
@@ -67,7 +68,19 @@ def _answer(reading: Reading[EventSeq]) -> Reading[Response]:
 
 
 def streamed(stream: Stream[str], headers: responses.Headers) -> Response:
-    """The stream, sent as it comes if that can be done."""
+    """The stream, sent as it comes if that can be done; it ends with the token of whoever asked for it."""
+    stream = until(stream, _left_s())
     if annals().settings.streams:
         return responses.Stepwise(stream, headers)
     return Response("".join(pieces(stream, annals().wake)), headers, 200)
+
+
+def longest_s() -> float:
+    """How long whoever asks may be kept waiting: as long as polls may take, and their token is good."""
+    return min(annals().settings.longest_poll_s, _left_s())
+
+
+def _left_s() -> float:
+    """How long the caller's token is good."""
+    expires_s = min(Caller.of(access.request()).expires_s, LAST_S)
+    return max(expires_s - annals().clock() / 1000, 0.0)

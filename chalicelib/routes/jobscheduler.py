@@ -12,7 +12,7 @@ from chalicelib.domain.selection import ObjectSelection, Selection
 from chalicelib.domain.vocabularies import scheduler
 from chalicelib.domain.vocabularies.scheduler.returns import EVENTS, Events, Returned, collection_called, returned
 from chalicelib.routes import access
-from chalicelib.routes.feeds import feed, polled
+from chalicelib.routes.feeds import feed, longest_s, polled
 from chalicelib.routes.objects import object_snapshot
 from chalicelib.services.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
 from chalicelib.wiring import annals
@@ -47,8 +47,7 @@ def jobscheduler(collection: str) -> Response:
         case Returned.STATISTICS:
             return responses.one_object(*order_statistics(parts.present, server, query))
         case Returned.STATISTICS_CHANGED:
-            timeout_s = min(wanted.timeout, parts.settings.longest_poll_s)
-            changed = StatisticsQuery(server, query, wanted.after, timeout_s)
+            changed = StatisticsQuery(server, query, wanted.after, min(wanted.timeout, longest_s()))
             return polled(order_statistics_changed(changed, parts.present, parts.retention))
         case Events(patterns) if collection == EVENTS:
             return feed(wanted, server, Selection(types=patterns), vocabularies.own_text)

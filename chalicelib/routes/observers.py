@@ -18,6 +18,9 @@ from chalicelib.wiring import annals
 
 routes = Blueprint(__name__)
 
+MOST_OWN = 100
+"""So many observers a user may have of their own: each of them is asked about every event."""
+
 
 @routes.route("/observers", methods=["GET"], **access.MEMBERS)
 @described("observers", {200: "Observers"}, query=parameters.NoParameters)
@@ -131,6 +134,8 @@ def configurable(caller: Caller, server: int, name: str, wanted: Configuration) 
     from chalicelib.wiring.delivery import check_observer  # noqa: PLC0415  (templates take long to load)
 
     configuration = _own(caller, wanted)
+    if there is None:
+        _check_number(server, configuration)
     check_observer(configuration, annals().settings)
     return configuration
 
@@ -167,6 +172,13 @@ def _own(caller: Caller, wanted: Configuration) -> Configuration:
     if wanted.channel == "app" and "to" in wanted.config:
         raise BadInput("config.to: a private observer of the app tells its own user")
     return wanted.model_copy(update={"user": user})
+
+
+def _check_number(server: int, new: Configuration) -> None:
+    """Refuse one more to a user who has many."""
+    own = [one for one in annals().observers.of(server).observers.values() if one.is_private]
+    if new.scope == "private" and sum(one.configuration.user == new.user for one in own) >= MOST_OWN:
+        raise BadInput(f"a user has at most {MOST_OWN} observers of their own")
 
 
 def _shown(observer: Observer, server: int) -> dict[str, Any]:

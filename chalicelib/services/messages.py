@@ -19,7 +19,12 @@ from chalicelib.services.present import Present
 from chalicelib.services.snapshot import state_at
 
 Scope = dict[str, Any]
+LONGEST_TIME_FORMAT = 100
+"""Characters: with every line of a log a time is written."""
+_LONGEST_TIME = 200
 _FALSE = ("", "0", "false", False, 0, None)
+_LINKS = ("https://", "http://", "file:///")
+"""What a link of somebody's event may lead to: pages, but nothing that runs, and no file of another machine."""
 
 
 class Templates(Protocol):
@@ -126,11 +131,11 @@ class Messages:
         """The scope with its times as people read them."""
         config = observer.configuration.config
         zone = time_zone(str(config.get("time_zone") or self._defaults.time_zone))
-        form = str(config.get("time_format") or self._defaults.time_format)
+        form = time_format(str(config.get("time_format") or self._defaults.time_format))
 
         def read(time: Any) -> Any:
             try:
-                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(form)
+                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(form)[:_LONGEST_TIME]
             except (TypeError, ValueError, OverflowError, OSError):
                 return time  # no time, or one that no calendar knows
 
@@ -185,9 +190,9 @@ def _name(event: Event, own: Scope) -> str:
 
 
 def _link_of_report(event: Event) -> str:
-    """Where a report is that has become ready; nothing if the event is another."""
+    """Where a report is that has become ready; nothing if the event is another, or its link is none for a reader."""
     match event.stored:
-        case Stored(("report", "ready", *_), payload={"data": {"link": str(link)}}):
+        case Stored(("report", "ready", *_), payload={"data": {"link": str(link)}}) if link.startswith(_LINKS):
             return link
         case _:
             return ""
@@ -211,3 +216,10 @@ def time_zone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError) as failure:
         raise Undeliverable(f"time_zone: there is no time zone '{name[:80]}'") from failure
+
+
+def time_format(text: str) -> str:
+    """`text` itself, if times may be written so; raises `Undeliverable` if it is too long."""
+    if len(text) > LONGEST_TIME_FORMAT:
+        raise Undeliverable(f"time_format: it is longer than {LONGEST_TIME_FORMAT} characters")
+    return text

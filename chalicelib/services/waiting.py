@@ -4,8 +4,9 @@ A thread may wait for each of them; a server with a thousand readers puts them a
 when what they wait for has come.
 """
 
+import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, TypeVar, final
 
 from chalicelib.domain.heads import Head
@@ -79,6 +80,16 @@ def mapped(stream: Stream[T], each: Callable[[T], U]) -> Stream[U]:
         yield each(piece)
 
 
+def until(stream: Stream[T], seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Stream[T]:
+    """The stream for so long, and no longer, however much it has to tell."""
+    ends_at = monotonic() + seconds
+    step = _step(stream, None)
+    while not isinstance(step, _End) and (left_s := ends_at - monotonic()) > 0:
+        known = yield replace(step, timeout_s=min(step.timeout_s, left_s)) if isinstance(step, Wait) else step
+        step = _step(stream, known)
+    stream.close()
+
+
 def next_piece(stream: Stream[T]) -> Reading[T | _End]:
     """Steps to the stream's next piece, or `END`."""
     try:
@@ -89,3 +100,11 @@ def next_piece(stream: Stream[T]) -> Reading[T | _End]:
     except StopIteration:
         return END
     return step
+
+
+def _step(stream: Stream[T], known: Head | None) -> Wait | T | _End:
+    """The stream's next step, or `END`."""
+    try:
+        return stream.send(known)
+    except StopIteration:
+        return END

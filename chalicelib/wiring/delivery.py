@@ -9,10 +9,13 @@ from chalicelib.delivery.slack import SlackPoster, check_url
 from chalicelib.domain.errors import BadInput, Undeliverable
 from chalicelib.domain.observers import Configuration
 from chalicelib.services.delivering import Delivering
-from chalicelib.services.messages import Defaults, Messages, time_zone
+from chalicelib.services.messages import Defaults, Messages, time_format, time_zone
 from chalicelib.services.previewing import Previewing
 from chalicelib.settings import Settings
 from chalicelib.wiring.parts import Annals
+
+MOST_ADDRESSES = 100
+"""To whom an observer tells: each event is a delivery to each of them."""
 
 
 def delivering(parts: Annals) -> Delivering:
@@ -40,6 +43,10 @@ def check_observer(configuration: Configuration, settings: Settings) -> None:
     """Refuse a configuration that could never tell anything."""
     config = configuration.config
     try:
+        if str(config.get("to") or "").count(",") >= MOST_ADDRESSES:
+            raise ValueError(
+                f"config.to: an observer tells at most {MOST_ADDRESSES}; give many an address of their own"
+            )
         if configuration.filter is not None:
             _templates(settings.templates_path).check_expression(configuration.filter)
         match configuration.channel:
@@ -49,6 +56,7 @@ def check_observer(configuration: Configuration, settings: Settings) -> None:
                     raise ValueError(NO_ADDRESS)
                 address(sender)
                 time_zone(str(config.get("time_zone") or settings.time_zone))
+                time_format(str(config.get("time_format") or settings.time_format))
             case "slack":
                 check_url(str(config.get("url") or ""), settings.slack_hosts)
             case _:

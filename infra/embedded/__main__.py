@@ -1,7 +1,6 @@
 """`make run`: the server on this machine."""
 
 import gc
-import logging
 import os
 import resource
 import signal
@@ -12,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from infra.embedded import tokens
+from infra.embedded import logs, tokens
 
 if TYPE_CHECKING:
     from chalicelib.services.wakes import Bell
@@ -35,11 +34,11 @@ def main() -> None:
     # Blocked before the first thread starts, so that all inherit it. A handler would not do: the kernel may hand the
     # signal to any thread, and the main thread, waiting, would not wake to run it.
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    logs.begin()
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)
-    signing_key = os.environ.setdefault("JWT_KEY", tokens.key(data_dir))
+    signing_key = tokens.checked(os.environ.setdefault("JWT_KEY", tokens.key(data_dir)))
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
     from chalicelib.domain.errors import BadInput  # noqa: PLC0415

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from chalicelib.domain.errors import AnnalsError
+from infra.embedded import logs
 
 POLITE = 10
 """Their priority is lower than the server's: under load they lag, and requests do not."""
@@ -48,7 +49,7 @@ class Companion:
 
 def serve_until_told(name: str, pause_s: float, turn: Callable[[], None]) -> None:
     """In the process itself: do a turn again and again until SIGTERM, or until the server is gone."""
-    logging.basicConfig(level=logging.INFO, format=f"%(asctime)s %(levelname)s {name}: %(message)s")
+    logs.begin(name)
     os.nice(POLITE)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())

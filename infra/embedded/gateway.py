@@ -67,7 +67,7 @@ class Gateway:
         """Tell whether `answer` will take no longer than a write does."""
         if request.method != "POST" or len(request.body) > PROMPT_BYTES or SLOW in request.body:
             return False
-        if request.headers.get("authorization", "") not in self._callers:
+        if self._remembered(request.headers.get("authorization", "")) is None:
             return False  # an issuer may have to be asked for its keys
         path = request.target.partition("?")[0]
         found = self._routes.find(path)
@@ -113,10 +113,9 @@ class Gateway:
 
     def _caller(self, authorizer: Any, authorization: str) -> dict[str, str]:
         """What the authorizer says of the token, remembered for a while as API Gateway does."""
-        now = time.monotonic()
-        known = self._callers.get(authorization)
-        if known is not None and now < known[0]:
-            return known[1]
+        known = self._remembered(authorization)
+        if known is not None:
+            return known
         try:
             said = authorizer({"type": "TOKEN", "authorizationToken": authorization, "methodArn": _METHOD_ARN}, None)
         except Exception as refusal:
@@ -125,8 +124,13 @@ class Gateway:
         if len(self._callers) >= TOKENS_REMEMBERED:
             self._callers.clear()
         left_s = min(int(context["expires"]), 2**53) - time.time()
-        self._callers[authorization] = (now + min(TOKEN_S, left_s), context)
+        self._callers[authorization] = (time.monotonic() + min(TOKEN_S, left_s), context)
         return context
+
+    def _remembered(self, authorization: str) -> dict[str, str] | None:
+        """What the authorizer said a moment ago, unless the token has ended meanwhile."""
+        good_until, context = self._callers.get(authorization, (0.0, None))
+        return context if time.monotonic() < good_until else None
 
 
 def _parameters(query: str) -> dict[str, list[str]] | None:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import secrets
+import sys
 import tempfile
 import time
 from contextlib import suppress
@@ -12,6 +13,8 @@ import jwt
 
 KEY_FILE = "jwt.key"
 DAYS = 30
+SHORTEST_KEY = 32
+"""As on AWS: whoever has a token could guess a shorter one."""
 
 
 def key(data_dir: Path) -> str:
@@ -27,6 +30,13 @@ def key(data_dir: Path) -> str:
             with suppress(FileExistsError):
                 path.hardlink_to(made.name)
     return path.read_text().strip()
+
+
+def checked(signing_key: str) -> str:
+    """The key itself, or the end of the process if it is too short for HS256."""
+    if 0 < len(signing_key) < SHORTEST_KEY:
+        sys.exit(f"JWT_KEY: a key of HS256 has {SHORTEST_KEY} characters or more")
+    return signing_key
 
 
 def token(signing_key: str, user: str, organizations: list[str], groups: list[str], now_s: float | None = None) -> str:

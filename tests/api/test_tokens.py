@@ -1,94 +1,30 @@
 """Tokens of an OIDC issuer whose keys come over HTTP, as Cognito's do."""
 
-import base64
-import hashlib
-import hmac
-import json
-import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import jwt
 import pytest
-from cryptography.hazmat.primitives.asymmetric import ec, rsa
-from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from chalicelib import wiring
-from chalicelib.api.tokens import BadToken, Claims, Verifier
+from chalicelib.api.tokens import BadToken, Claims
 from chalicelib.settings import Settings
+from tests.issuing import (
+    AUDIENCE,
+    EC_KEY,
+    EXPIRES_S,
+    OTHER_RSA_KEY,
+    RSA_KEY,
+    SHARED_SECRET,
+    Issuer,
+    hmac_signed,
+    public_pem,
+    signed,
+)
 from tests.serving import JWT_KEY, PATIENCE_S, serving
-
-AUDIENCE = "annals"
-RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
-EC_KEY = ec.generate_private_key(ec.SECP256R1())
-SHARED_SECRET = "a secret that an issuer should never publish"
-EXPIRES_S = int(time.time()) + 600
-
-
-class Issuer:
-    """An OIDC issuer on this machine."""
-
-    def __init__(self) -> None:
-        issuer = self
-        self.asked: list[str] = []
-        self.is_asked = threading.Event()
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-        self.keys: list[dict[str, Any]] = [
-            {**RSAAlgorithm.to_jwk(RSA_KEY.public_key(), as_dict=True), "kid": "rsa", "use": "sig", "alg": "RS256"},
-            {**ECAlgorithm.to_jwk(EC_KEY.public_key(), as_dict=True), "kid": "ec", "use": "sig"},
-            {"kty": "oct", "kid": "oct", "alg": "HS256", "k": base64url(SHARED_SECRET.encode())},
-        ]
-
-        class Handler(BaseHTTPRequestHandler):
-            def do_GET(self) -> None:
-                issuer.asked.append(self.path)
-                issuer.is_asked.set()
-                issuer.may_answer.wait(PATIENCE_S)
-                documents: dict[str, object] = {
-                    "/.well-known/openid-configuration": {"issuer": issuer.url, "jwks_uri": f"{issuer.url}/keys"},
-                    "/keys": {"keys": issuer.keys},
-                }
-                found = documents.get(self.path)
-                self.send_response(404 if found is None else 200)
-                self.end_headers()
-                self.wfile.write(json.dumps(found).encode())
-
-            def log_message(self, format: str, *args: Any) -> None:  # noqa: A002
-                """Say nothing."""
-
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
-        self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01})
-        self._thread.start()
-
-    def close(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def claims(self, **changes: Any) -> dict[str, Any]:
-        """The claims of a good token, with changes; None takes one away."""
-        good = {
-            "iss": self.url,
-            "sub": "anna",
-            "aud": AUDIENCE,
-            "exp": EXPIRES_S,
-            "org": ["acme", "other"],
-            "groups": ["readers"],
-        }
-        return {name: value for name, value in {**good, **changes}.items() if value is not None}
-
-    def verifier(self, **environment: str) -> Verifier:
-        """What checks its tokens in a process with this environment."""
-        given = {"OIDC_ISSUER": self.url, "OIDC_AUDIENCE": AUDIENCE, **environment}
-        return wiring.verifier(Settings.from_environment(given))
 
 
 @pytest.fixture(scope="module")
@@ -96,25 +32,6 @@ def issuer() -> Iterator[Issuer]:
     running = Issuer()
     yield running
     running.close()
-
-
-def base64url(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-def signed(claims: dict[str, Any], kid: str | None = "rsa", key: Any = RSA_KEY, algorithm: str = "RS256") -> str:
-    """An Authorization header with a token."""
-    return f"Bearer {jwt.encode(claims, key, algorithm, headers={} if kid is None else {'kid': kid})}"
-
-
-def hmac_signed(claims: dict[str, Any], header: dict[str, str], key: bytes) -> str:
-    """A token signed with HMAC, whatever the key is."""
-    parts = f"{base64url(json.dumps(header).encode())}.{base64url(json.dumps(claims).encode())}"
-    return f"Bearer {parts}.{base64url(hmac.new(key, parts.encode(), hashlib.sha256).digest())}"
-
-
-def public_pem() -> bytes:
-    return RSA_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 from infra.cloud import archives
 from infra.cloud.deploy import expanded
 from infra.cloud.package import ROOT, Package, package, template
-from tests.api.test_tokens import AUDIENCE, Issuer, signed
+from tests.issuing import AUDIENCE, Issuer, signed
 
 EVENTS = ROOT / "tests" / "events"
 MOST_BYTES = 12_000_000

@@ -14,7 +14,12 @@ from chalicelib.routes import access
 
 UNITS = {"Count", "Milliseconds"}
 FUNCTION = "annals-test"
-MEMBER = {"user": "anna", "organizations": '["acme"]', "groups": '["publishers", "readers", "admins"]'}
+MEMBER = {
+    "user": "anna",
+    "organizations": '["acme"]',
+    "groups": '["publishers", "readers", "admins"]',
+    "expires": "4102444800",
+}
 
 
 @dataclass(frozen=True)

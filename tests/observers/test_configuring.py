@@ -150,3 +150,12 @@ def test_who_may_not_read_has_no_observers(anna: Teller) -> None:
 def test_an_organization_that_is_not_there_has_no_observers(anna: Teller) -> None:
     lost = Teller(anna.member.server.member(new_name()), anna.world)
     assert lost.ask("PUT", "ops", lost.configuration()).status_code == 404
+
+
+def test_a_user_may_have_many_observers_of_their_own_but_not_endlessly_many(anna: Teller) -> None:
+    ben, eve = anna.other("ben"), anna.other("eve")
+    own = {"channel": "app", "scope": "private"}
+    statuses = [ben.ask("PUT", f"ben-{number}", own).status_code for number in range(101)]
+    assert statuses == [201] * 100 + [400]
+    assert ben.ask("PUT", "ben-0", {**own, "events": "finish"}).status_code == 200
+    assert eve.ask("PUT", "eve-0", own).status_code == 201

@@ -55,6 +55,9 @@ REFUSED: dict[str, tuple[object, str]] = {
     "the app for nothing but commas": ({"channel": "app", "config": {"to": " , "}}, "config.to"),
     "the own app for somebody else": ({**APP, "scope": "private"}, "tells its own user"),
     "a time zone that is none": (mail(time_zone="Mars/Base"), "time_zone"),
+    "a form of times that is a book": (mail(time_format="%c" * 51), "time_format: it is longer than 100 characters"),
+    "mail to a crowd": (mail(to="a@example.org," * 101), "config.to: an observer tells at most 100"),
+    "the app for a crowd": ({"channel": "app", "config": {"to": "anna," * 101}}, "config.to: an observer tells"),
     "a config that is a list": ({**MAIL, "config": []}, "config"),
     "no object": ([], ""),
 }

@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.domain.heads import Head
 from chalicelib.domain.selection import Selection
-from chalicelib.services.waiting import END, Reading, Stream, Wait, at_once, mapped, next_piece, pieces, waited
+from chalicelib.services.waiting import END, Reading, Stream, Wait, at_once, mapped, next_piece, pieces, until, waited
 
 FIRST, SECOND = Head(1, 1, 1, 10), Head(1, 2, 1, 20)
 SELECTION = Selection(types=(("a",),))
@@ -100,6 +100,17 @@ def test_a_mapped_stream_waits_like_the_other_and_maps_all_pieces() -> None:
     assert wake.waits == [WAITS[0]]
 
 
+def test_a_stream_with_an_end_is_cut_there_however_much_it_has_to_tell() -> None:
+    wake, times = Scripted(SECOND), iter([10.0, 10.0, 10.5, 11.0, 12.0])
+    stream = until(streaming("a", WAITS[0], "b"), 2.0, lambda: next(times))
+    assert list(pieces(stream, wake)) == ["a", "known 2"]
+    assert [wait.timeout_s for wait in wake.waits] == [1.5]
+
+
+def test_a_stream_that_ends_before_its_time_is_whole() -> None:
+    assert list(pieces(until(streaming("a", WAITS[0]), 60.0), Scripted(SECOND))) == ["a", "known 2"]
+
+
 def test_steps_can_be_taken_by_hand() -> None:
     steps = next_piece(streaming(WAITS[0]))
     assert next(steps) == WAITS[0]
@@ -111,6 +122,7 @@ def test_steps_can_be_taken_by_hand() -> None:
 WAYS: dict[str, Callable[[Stream[str], Scripted], Any]] = {
     "pieces": lambda stream, wake: list(pieces(stream, wake)),
     "mapped": lambda stream, wake: list(pieces(mapped(stream, str.upper), wake)),
+    "with an end": lambda stream, wake: list(pieces(until(stream, 60.0), wake)),
     "one by one": lambda stream, wake: [waited(next_piece(stream), wake) for _ in range(2)],
 }
 
