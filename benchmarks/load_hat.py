@@ -1,0 +1,119 @@
+"""The load generator for hat-event: its own eventer client. Runs in its own venv, with the standard library."""
+
+import asyncio
+from collections.abc import Callable, Coroutine, Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from hat.drivers import tcp
+from hat.event import common, eventer
+
+from benchmarks import load
+from benchmarks.events import DATA, KEY, TYPE
+from benchmarks.load import Question
+from benchmarks.past import Told
+
+TOGETHER = 1_000
+"""Events in one request while the log is filled, and in one answer while it is read."""
+SERVER = 1
+NAME = "bench"
+
+Found = TypeVar("Found")
+
+
+class Connection:
+    """A client, and the loop it runs in: one of each for every thread."""
+
+    def __init__(self, address: str, subscriptions: tuple[tuple[str, ...], ...] = ()) -> None:
+        host, _, port = address.rpartition(":")
+        self._loop = asyncio.new_event_loop()
+        self.arrived: asyncio.Queue[int] = asyncio.Queue()
+        self._client = self.run(
+            eventer.connect(
+                tcp.Address(host, int(port)),
+                NAME,
+                subscriptions=subscriptions,
+                events_cb=lambda _, events: self.arrived.put_nowait(len(list(events))),
+            )
+        )
+
+    def run(self, work: Coroutine[Any, Any, Found]) -> Found:
+        """Its outcome; the loop runs meanwhile."""
+        return self._loop.run_until_complete(work)
+
+    def register(self, events: list[Any]) -> None:
+        """Append, and take the answer: the events with their ids."""
+        found = self.run(self._client.register(events, with_response=True))
+        if found is None or len(found) != len(events):
+            raise AssertionError(f"registered {len(events)} events, told {found}")
+
+    def query(self, params: Any) -> Any:
+        """The answer to one query."""
+        return self.run(self._client.query(params))
+
+
+class Hat:
+    """hat-event at `address`. It knows no keys: the key is the last part of the type."""
+
+    def __init__(self, address: str, token: str) -> None:
+        del token
+        self._address = address
+
+    def store(self, events: Iterator[Told]) -> None:
+        """In large requests."""
+        connection = Connection(self._address)
+        while batch := [_event(*told) for told in islice(events, TOGETHER)]:
+            connection.register(batch)
+
+    def appender(self, events: int) -> Callable[[], None]:
+        """Register with a response, which comes before anything is on the disk."""
+        connection = Connection(self._address)
+        batch = [_event(tuple(TYPE), KEY, DATA)] * events
+        return lambda: connection.register(batch)
+
+    def pages(self) -> Iterator[int]:
+        """Query the server's events page by page; the client decodes all of them."""
+        return map(len, self._pages())
+
+    def told(self) -> Iterator[Told]:
+        """Each event, page by page."""
+        return (_told(event) for page in self._pages() for event in page)
+
+    def asker(self, question: Question) -> Callable[[str], list[Told]]:
+        """Queries of the time series by type."""
+        connection = Connection(self._address)
+
+        def ask(subject: str) -> list[Told]:
+            wanted = ("?", "?", "?", "?", subject) if question == "key" else (*subject.split("/"), "?")
+            params = common.QueryTimeseriesParams([wanted], max_results=1 if question == "latest" else None)
+            return [_told(event) for event in connection.query(params).events]
+
+        return ask
+
+    def follower(self) -> Callable[[], int]:
+        """A subscription to all types, told before anything is on the disk."""
+        connection = Connection(self._address, (("job", "*"),))
+        return lambda: connection.run(connection.arrived.get())
+
+    def _pages(self) -> Iterator[list[Any]]:
+        connection, last, more = Connection(self._address), None, True
+        while more:
+            params = common.QueryServerParams(SERVER, max_results=TOGETHER, last_event_id=last)
+            result = connection.query(params)
+            events, more = list(result.events), result.more_follows
+            if events:
+                last = events[-1].id
+                yield events
+
+
+def _event(event_type: tuple[str, ...], key: str, data: Any) -> Any:
+    return common.RegisterEvent((*event_type, key), None, common.EventPayloadJson(data))
+
+
+def _told(event: Any) -> Told:
+    *event_type, key = event.type
+    return tuple(event_type), key, event.payload.data
+
+
+if __name__ == "__main__":
+    load.main(Hat)
