@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain, cycle, islice, repeat
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from benchmarks import past
 from benchmarks.events import DATA, KEY, TYPE
@@ -61,8 +61,8 @@ class Load:
     """How many events were appended, warming up included; for readers: read by the first that came to its end."""
 
 
-def main(peer: Callable[[str, str], Peer]) -> None:
-    """Do the task that the command line names."""
+def main(peer: Callable[[str, str], Peer], together: "Together | None" = None) -> None:
+    """Do the task that the command line names; clients that append together are threads unless told otherwise."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("task", choices=["store", "append", "read", "decode", "ask", "wait", "verify"])
     parser.add_argument("address")
@@ -81,7 +81,7 @@ def main(peer: Callable[[str, str], Peer]) -> None:
             log.store(past.events(args.events, jobs))
             found = Load(0, 0, 0, args.events)
         case "append":
-            found = append(log, args.clients, args.batch, args.seconds)
+            found = append(log, together or in_threads, args.clients, args.batch, args.seconds)
         case "read":
             found = read(log.pages, args.seconds)
         case "decode":
@@ -101,27 +101,65 @@ def jobs_of(events: int) -> int:
     return max(events // past.EVENTS_OF_A_JOB, 1)
 
 
-def append(peer: Peer, clients: int, batch: int, seconds: float) -> Load:
-    """Append from `clients` threads for `seconds`, after a short while to warm up."""
-    appenders = [peer.appender(batch) for _ in range(clients)]
+class Stopwatch:
+    """Takes the times of one client's calls: of those that begin after the warm-up and end before the end."""
+
+    def __init__(self, begin_ns: int, end_ns: int) -> None:
+        self._begin_ns, self._end_ns = begin_ns, end_ns
+        self._start = time.perf_counter_ns()
+        self.latencies: list[int] = []
+        self.calls = 0
+
+    def goes(self) -> bool:
+        """Whether there is time for another call."""
+        return self._start < self._end_ns
+
+    def done(self) -> None:
+        """A call has ended, and the next one begins."""
+        stop = time.perf_counter_ns()
+        self.calls += 1
+        if self._begin_ns <= self._start and stop <= self._end_ns:
+            self.latencies.append(stop - self._start)
+        self._start = stop
+
+
+Together = Callable[[Any, int, int], Callable[[Sequence[Stopwatch]], None]]
+"""How clients of a peer, so many with so many events, append at the same time: each as long as its stopwatch goes."""
+
+
+def append(peer: Peer, together: Together, clients: int, batch: int, seconds: float) -> Load:
+    """Append from so many clients for `seconds`, after a short while to warm up."""
+    run = together(peer, clients, batch)
     begin_ns = time.perf_counter_ns() + int(WARM_UP_S * 1e9)
-    end_ns = begin_ns + int(seconds * 1e9)
-    latencies: list[list[int]] = [[] for _ in appenders]
-    calls = [0] * clients
+    watches = [Stopwatch(begin_ns, begin_ns + int(seconds * 1e9)) for _ in range(clients)]
+    run(watches)
+    latencies = list(chain.from_iterable(watch.latencies for watch in watches))
+    return _load(latencies, seconds, sum(watch.calls for watch in watches) * batch)
 
-    def repeatedly(number: int) -> None:
-        once, mine = appenders[number], latencies[number]
-        start = time.perf_counter_ns()
-        while start < end_ns:
-            once()
-            stop = time.perf_counter_ns()
-            calls[number] += 1
-            if begin_ns <= start and stop <= end_ns:
-                mine.append(stop - start)
-            start = stop
 
-    _together(repeatedly, clients)
-    return _load(list(chain.from_iterable(latencies)), seconds, sum(calls) * batch)
+def in_threads(peer: Peer, clients: int, batch: int) -> Callable[[Sequence[Stopwatch]], None]:
+    """Each client is a thread; the first failure is raised here."""
+    appenders = [peer.appender(batch) for _ in range(clients)]
+    failures: list[BaseException] = []
+
+    def repeatedly(once: Callable[[], None], watch: Stopwatch) -> None:
+        try:
+            while watch.goes():
+                once()
+                watch.done()
+        except BaseException as failure:
+            failures.append(failure)
+
+    def run(watches: Sequence[Stopwatch]) -> None:
+        threads = [threading.Thread(target=repeatedly, args=each) for each in zip(appenders, watches, strict=True)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if failures:
+            raise failures[0]
+
+    return run
 
 
 def read(pages: Callable[[], Iterator[int]], seconds: float) -> Load:
@@ -216,25 +254,6 @@ def _right(question: Question, subject: str, found: list[Told]) -> list[Told]:
     if seen != {subject} or (question != "key" and len(found) != 1):
         raise AssertionError(f"asked for {subject}, got {len(found)} events of {seen}")
     return found
-
-
-def _together(work: Callable[[int], None], clients: int) -> None:
-    """Run `work` in a thread for each client; the first failure is raised here."""
-    failures: list[BaseException] = []
-
-    def guarded(number: int) -> None:
-        try:
-            work(number)
-        except BaseException as failure:
-            failures.append(failure)
-
-    threads = [threading.Thread(target=guarded, args=(number,)) for number in range(clients)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    if failures:
-        raise failures[0]
 
 
 def _load(latencies: list[int], seconds: float, events: int) -> Load:

@@ -1,7 +1,7 @@
 """The load generator for hat-event: its own eventer client. Runs in its own venv, with the standard library."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -10,7 +10,7 @@ from hat.event import common, eventer
 
 from benchmarks import load
 from benchmarks.events import DATA, KEY, TYPE
-from benchmarks.load import Question
+from benchmarks.load import Question, Stopwatch
 from benchmarks.past import Told
 
 TOGETHER = 1_000
@@ -22,11 +22,16 @@ Found = TypeVar("Found")
 
 
 class Connection:
-    """A client, and the loop it runs in: one of each for every thread."""
+    """A client, and the loop it runs in."""
 
-    def __init__(self, address: str, subscriptions: tuple[tuple[str, ...], ...] = ()) -> None:
+    def __init__(
+        self,
+        address: str,
+        subscriptions: tuple[tuple[str, ...], ...] = (),
+        loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
         host, _, port = address.rpartition(":")
-        self._loop = asyncio.new_event_loop()
+        self._loop = loop or asyncio.new_event_loop()
         self.arrived: asyncio.Queue[int] = asyncio.Queue()
         self._client = self.run(
             eventer.connect(
@@ -41,9 +46,9 @@ class Connection:
         """Its outcome; the loop runs meanwhile."""
         return self._loop.run_until_complete(work)
 
-    def register(self, events: list[Any]) -> None:
+    async def register(self, events: list[Any]) -> None:
         """Append, and take the answer: the events with their ids."""
-        found = self.run(self._client.register(events, with_response=True))
+        found = await self._client.register(events, with_response=True)
         if found is None or len(found) != len(events):
             raise AssertionError(f"registered {len(events)} events, told {found}")
 
@@ -63,13 +68,16 @@ class Hat:
         """In large requests."""
         connection = Connection(self._address)
         while batch := [_event(*told) for told in islice(events, TOGETHER)]:
-            connection.register(batch)
+            connection.run(connection.register(batch))
 
     def appender(self, events: int) -> Callable[[], None]:
         """Register with a response, which comes before anything is on the disk."""
         connection = Connection(self._address)
-        batch = [_event(tuple(TYPE), KEY, DATA)] * events
-        return lambda: connection.register(batch)
+        return lambda: connection.run(connection.register([_APPENDED] * events))
+
+    def connections(self, loop: asyncio.AbstractEventLoop, number: int) -> list[Connection]:
+        """So many in one loop."""
+        return [Connection(self._address, loop=loop) for _ in range(number)]
 
     def pages(self) -> Iterator[int]:
         """Query the server's events page by page; the client decodes all of them."""
@@ -115,5 +123,24 @@ def _told(event: Any) -> Told:
     return tuple(event_type), key, event.payload.data
 
 
+def in_tasks(peer: Hat, clients: int, events: int) -> Callable[[Sequence[Stopwatch]], None]:
+    """Each client is a task of one loop, as its users have it."""
+    loop = asyncio.new_event_loop()
+    connections = peer.connections(loop, clients)
+
+    async def repeatedly(connection: Connection, watch: Stopwatch) -> None:
+        while watch.goes():
+            await connection.register([_APPENDED] * events)
+            watch.done()
+
+    async def run(watches: Sequence[Stopwatch]) -> None:
+        await asyncio.gather(*map(repeatedly, connections, watches))
+
+    return lambda watches: loop.run_until_complete(run(watches))
+
+
+_APPENDED = _event(tuple(TYPE), KEY, DATA)
+
+
 if __name__ == "__main__":
-    load.main(Hat)
+    load.main(Hat, in_tasks)
