@@ -92,7 +92,7 @@ bench: .venv/dev .venv-umadb/ready .venv-hat/ready .venv-eventsourcing/ready
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-spark: .venv/dev .venv-spark/tests
-	$(BIN)/python -m benchmarks.spark $(ARGS)
+	$(BIN)/python -m benchmarks --only spark $(ARGS)
 
 package: .venv/embedded
 	@$(BIN)/python -m infra.cloud.package --stage "$(or $(STAGE),dev)"

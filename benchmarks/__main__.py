@@ -7,14 +7,26 @@ import argparse
 import os
 import shutil
 import signal
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import alone, machine, observers, servers, side_by_side, streams
+from benchmarks import (
+    console,
+    document,
+    dynamodb_cost,
+    dynamodb_units,
+    functions,
+    machine,
+    observers,
+    servers,
+    side_by_side,
+    spark,
+    streams,
+)
 from benchmarks.results import QUICK_RESULTS, RESULTS, Measured, Results, Table
 from benchmarks.side_by_side import Effort, Sides
 
@@ -28,13 +40,24 @@ QUICK = Effort(rounds=1, seconds=0.5, asks=30, waits=40)
 BESIDE_PEERS: dict[str, Callable[[Sides], Iterator[Table]]] = {
     "reading": Sides.reading,
     "queries": Sides.queries,
-    "alone": lambda sides: alone.measured(sides.wire[0]),
+    "alone": Sides.alone,
     "waiting": Sides.waiting,
     "appends": Sides.appends,
 }
-"""Measured at each length of the log, in this order: the last make it longer."""
-PRINTED = ("dynamodb_cost", "dynamodb_units", "functions", "aws_prices")
-ALL = (*BESIDE_PEERS, "streams", "observers", *PRINTED)
+"""Measured at each length of the log, in this order: the last make it longer. Alone Annals has the longest only."""
+BY_ITSELF: dict[str, Callable[[Path, bool], Iterator[Table]]] = {
+    "streams": lambda folder, quick: streams.measured(folder, 40 if quick else streams.EVENTS),
+    "observers": lambda folder, _: observers.measured(folder),
+    "console": lambda folder, quick: console.measured(folder, 3 if quick else console.SECONDS),
+    "cost": lambda _, quick: dynamodb_cost.measured(quick),
+    "units": lambda _, __: dynamodb_units.measured(),
+    "functions": lambda _, quick: functions.measured(3 if quick else 7),
+    "spark": lambda folder, quick: spark.measured(folder, spark.QUICK_EVENTS if quick else spark.EVENTS),
+}
+"""Annals by itself, or beside another kind of peer; each has a folder of its own."""
+ALL = (*BESIDE_PEERS, *BY_ITSELF)
+USUAL = [name for name in ALL if name != "spark"]
+"""Spark has a venv of its own, and takes its time."""
 
 
 def main() -> None:
@@ -52,16 +75,14 @@ def main() -> None:
             results.add(measured)
             results.save(path)
             _show(measured)
-    for name in set(PRINTED) & set(args.only):
-        command = [sys.executable, "-m", f"benchmarks.{name}", *(["--quick"] if args.quick else [])]
-        subprocess.run(command, cwd=servers.ROOT, check=True)
+    document.write(results, document.QUICK_DOCUMENT if args.quick else document.DOCUMENT)
     print(f"\n{time.monotonic() - began:.0f} s.")
 
 
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short and rough, within two minutes")
-    parser.add_argument("--only", type=_names, default=list(ALL), help=f"some of {','.join(ALL)}")
+    parser.add_argument("--only", type=_names, default=USUAL, help=f"some of {','.join(ALL)}")
     parser.add_argument("--sizes", type=_numbers, default=[], help="lengths of the log: 10000,100000")
     args = parser.parse_args()
     args.sizes = args.sizes or (QUICK_SIZES if args.quick else SIZES)
@@ -84,13 +105,11 @@ def _measured(args: argparse.Namespace, directory: Path, facts: dict[str, Any]) 
     for size in args.sizes if wanted else ():
         folder = directory / str(size)
         effort = QUICK if args.quick else THOROUGH if size == args.sizes[0] else BRIEF
-        yield from _at_size(wanted, folder, size, effort, facts)
+        some = [name for name in wanted if name != "alone" or size == max(args.sizes)]
+        yield from _at_size(some, folder, size, effort, facts)
         shutil.rmtree(folder)
-    events = 40 if args.quick else streams.EVENTS
-    if "streams" in args.only:
-        yield _one("streams", 0, facts, lambda: streams.measured(directory / "streams", events))
-    if "observers" in args.only:
-        yield _one("observers", 0, facts, lambda: observers.measured(directory / "observers"))
+    for name in (name for name in BY_ITSELF if name in args.only):
+        yield _one(name, 0, facts, partial(BY_ITSELF[name], directory / name, args.quick))
 
 
 def _at_size(wanted: list[str], folder: Path, size: int, effort: Effort, facts: dict[str, Any]) -> Iterator[Measured]:
@@ -98,7 +117,7 @@ def _at_size(wanted: list[str], folder: Path, size: int, effort: Effort, facts: 
     with side_by_side.sides(folder, size, effort) as sides:
         print(f"{size:,} events stored in each log, in {time.monotonic() - began:.0f} s.\n", flush=True)
         for name in wanted:
-            yield _one(name, size, facts, lambda name=name: BESIDE_PEERS[name](sides))  # type: ignore[misc]
+            yield _one(name, size, facts, partial(BESIDE_PEERS[name], sides))
         if "appends" in wanted and effort is not BRIEF:
             print(f"Verified, every event: {sides.verify()}.\n", flush=True)
 

@@ -11,7 +11,7 @@ from typing import Any
 from benchmarks import servers
 
 SYNCS = 50
-_PEERS = {"UmaDB": ("umadb", "umadb"), "hat-event": ("hat", "hat-event"), "eventsourcing": ("eventsourcing",) * 2}
+_PEERS = {"UmaDB": "umadb", "hat-event": "hat", "eventsourcing": "eventsourcing"}
 
 
 def facts(directory: Path) -> dict[str, Any]:
@@ -24,7 +24,7 @@ def facts(directory: Path) -> dict[str, Any]:
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),
         "sync_ms": _sync_ms(directory),
-        "versions": {name: servers.version(*where) for name, where in _PEERS.items()},
+        "versions": {name: servers.version(venv) for name, venv in _PEERS.items() if servers.has(venv)},
     }
 
 

@@ -18,6 +18,9 @@ from benchmarks.load import Load
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
 
+PACKAGES = {"umadb": "umadb", "hat": "hat-event", "eventsourcing": "eventsourcing"}
+"""What each peer's venv has been made for."""
+
 START_S = 60.0
 STOP_S = 60.0
 GRACE_S = 300.0
@@ -134,9 +137,14 @@ def eventsourcing(directory: Path, events: int) -> Iterator[Peer]:
     yield _filled(Peer("eventsourcing", python, "load_eventsourcing", directory, str(directory)), events)
 
 
-def version(venv: str, package: str) -> str:
-    """Which version of a peer runs."""
-    code = f"import importlib.metadata as m; print(m.version({package!r}))"
+def has(venv: str) -> bool:
+    """Whether a peer is installed."""
+    return (ROOT / f".venv-{venv}").exists()
+
+
+def version(venv: str) -> str:
+    """Which version of a peer is installed."""
+    code = f"import importlib.metadata as m; print(m.version({PACKAGES[venv]!r}))"
     command = [_of_venv(venv, "python"), "-c", code]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
 

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
-from benchmarks import history, servers
+from benchmarks import alone, history, servers
 from benchmarks.load import Load, Question, jobs_of
 from benchmarks.results import Row, Table
 from benchmarks.servers import Peer
@@ -70,6 +70,12 @@ class Sides:
         """Questions that an index may answer."""
         for title, peers in self._ways():
             yield Table(f"questions, {title}", tuple(self._asked(question, peers) for question in _QUESTIONS))
+
+    def alone(self) -> Iterator[Table]:
+        """What only Annals is asked."""
+        ours = self.wire[0]
+        yield from alone.measured(ours, self.effort.asks)
+        self._add(ours, self.effort.asks)
 
     def waiting(self) -> Iterator[Table]:
         """From an append to a reader that waits for it."""
@@ -135,8 +141,10 @@ class Sides:
 
     def _count(self, peers: Sequence[Peer], loads: Loads) -> None:
         for peer in peers:
-            added = sum(load.events for load in loads[peer.name])
-            self._appended[peer.directory] = self._appended.get(peer.directory, 0) + added
+            self._add(peer, sum(load.events for load in loads[peer.name]))
+
+    def _add(self, peer: Peer, events: int) -> None:
+        self._appended[peer.directory] = self._appended.get(peer.directory, 0) + events
 
 
 @contextmanager
