@@ -34,7 +34,7 @@ def write(results: Results, document: Path) -> None:
         autoescape=False,
     )
     drawn = _Drawn(results, document.parent / "charts")
-    words = {name: getattr(drawn, name) for name in ("bars", "facts", "factors", "lines", "table", "value", "when")}
+    words = {name: getattr(drawn, name) for name in ("bars", "facts", "factors", "lines", "table", "when")}
     document.parent.mkdir(parents=True, exist_ok=True)
     document.write_text(environment.get_template(TEMPLATE).render(words))
 
@@ -50,28 +50,18 @@ class _Drawn:
         """The machine of the latest part."""
         return max((one.facts for one in self.results), key=lambda facts: str(facts["at"]))
 
-    def table(self, part: str, title: str = "", size: str = "largest", leave_out: Sequence[str] = ()) -> str:
-        """One table of a part, or all its rows under each other."""
+    def table(self, part: str, title: str = "", size: str = "largest") -> str:
+        """One table of a part, or the rows of all its tables under each other."""
         measured = self._one(part, size)
-        if measured is None:
+        if measured is None or not measured.tables:
             return ABSENT
-        tables = [one for one in measured.tables if title in (one.title, "")]
-        rows = [row for one in tables for row in one.rows if not any(word in row.name for word in leave_out)]
-        return markdown(Table(title, tuple(rows)))
-
-    def value(self, part: str, name: str, column: str = "Annals") -> str:
-        """One number."""
-        measured = self._one(part, "largest")
-        rows = [row for one in (measured.tables if measured else ()) for row in one.rows if row.name == name]
-        return number(rows[0].values[column]) if rows else "?"
+        tables = [_table(measured, title)] if title else measured.tables
+        return markdown(Table(title, tuple(row for one in tables for row in one.rows)))
 
     def bars(self, part: str, title: str, size: str = "largest", leave_out: Sequence[str] = ()) -> str:
         """A chart with bars of a table."""
-        measured = self._one(part, size)
-        if measured is None:
-            return ABSENT
-        rows = [row for row in _table(measured, title).rows if not any(word in row.name for word in leave_out)]
-        return self._chart(title, charts.bars((row.title, row.values) for row in rows))
+        rows = self._rows(part, title, leave_out, size)
+        return self._chart(title, charts.bars((row.title, row.values) for row in rows)) if rows else ABSENT
 
     def lines(self, part: str, title: str, leave_out: Sequence[str] = ()) -> str:
         """A chart with a panel for each row of a table, over all sizes."""
@@ -101,8 +91,8 @@ class _Drawn:
         found = self.results.of(part)
         return (found[-1] if size == "largest" else found[0]) if found else None
 
-    def _rows(self, part: str, title: str, leave_out: Sequence[str]) -> list[Row]:
-        measured = self._one(part, "largest")
+    def _rows(self, part: str, title: str, leave_out: Sequence[str], size: str = "largest") -> list[Row]:
+        measured = self._one(part, size)
         if measured is None:
             return []
         return [row for row in _table(measured, title).rows if not any(word in row.name for word in leave_out)]
@@ -146,7 +136,10 @@ def _line(cells: Sequence[str]) -> str:
 
 
 def _table(measured: Measured, title: str) -> Table:
-    return next(one for one in measured.tables if one.title == title)
+    found = [one for one in measured.tables if one.title == title]
+    if not found:
+        raise LookupError(f"{measured.part} has no table called {title!r}")
+    return found[0]
 
 
 def main() -> None:
