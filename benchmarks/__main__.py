@@ -32,8 +32,8 @@ from benchmarks.side_by_side import Effort, Sides
 
 SIZES = (10_000, 100_000, 1_000_000)
 QUICK_SIZES = (2_000, 10_000)
-THOROUGH = Effort(rounds=3, seconds=2.0, asks=200, waits=150)
-BRIEF = Effort(rounds=1, seconds=2.0, asks=200, waits=150)
+THOROUGH = Effort(rounds=3, seconds=1.5, asks=200, waits=150)
+BRIEF = Effort(rounds=1, seconds=1.5, asks=200, waits=150)
 """For all lengths of the log but the first."""
 QUICK = Effort(rounds=1, seconds=0.5, asks=30, waits=40)
 

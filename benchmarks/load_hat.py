@@ -1,12 +1,15 @@
 """The load generator for hat-event: its own eventer client. Runs in its own venv, with the standard library."""
 
 import asyncio
+import json
 from collections.abc import Callable, Coroutine, Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
+from pathlib import Path
 from typing import Any, TypeVar
 
 from hat.drivers import tcp
 from hat.event import common, eventer
+from hat.event.backends import lmdb
 
 from benchmarks import load
 from benchmarks.events import DATA, KEY, TYPE
@@ -14,7 +17,7 @@ from benchmarks.load import Question, Stopwatch
 from benchmarks.past import Told
 
 TOGETHER = 1_000
-"""Events in one request while the log is filled, and in one answer while it is read."""
+"""Events of one session while the log is filled, and of one answer while it is read."""
 SERVER = 1
 NAME = "bench"
 
@@ -65,10 +68,9 @@ class Hat:
         self._address = address
 
     def store(self, events: Iterator[Told]) -> None:
-        """In large requests."""
-        connection = Connection(self._address)
-        while batch := [_event(*told) for told in islice(events, TOGETHER)]:
-            connection.run(connection.register(batch))
+        """By the server's own backend, before that starts: `address` is the path of its configuration."""
+        configuration = json.loads(Path(self._address).read_text())
+        asyncio.run(_stored(configuration["backend"], events))
 
     def appender(self, events: int) -> Callable[[], None]:
         """Register with a response, which comes before anything is on the disk."""
@@ -112,6 +114,21 @@ class Hat:
             if events:
                 last = events[-1].id
                 yield events
+
+
+async def _stored(configuration: Any, events: Iterator[Told]) -> None:
+    backend = await lmdb.info.create(configuration, None, None)
+    for session in count(1):
+        batch = [_event(*told) for told in islice(events, TOGETHER)]
+        if not batch:
+            break
+        now = common.now()
+        ids = (common.EventId(SERVER, session, instance) for instance in count(1))
+        await backend.register(
+            [common.Event(one, each.type, now, None, each.payload) for one, each in zip(ids, batch, strict=False)]
+        )
+    await backend.flush()
+    await backend.async_close()
 
 
 def _event(event_type: tuple[str, ...], key: str, data: Any) -> Any:

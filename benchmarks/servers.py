@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import processes
-from benchmarks.load import Load
+from benchmarks.load import MUCH_LONGER, Load
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build" / "bench"
@@ -23,7 +23,7 @@ PACKAGES = {"umadb": "umadb", "hat": "hat-event", "eventsourcing": "eventsourcin
 
 START_S = 60.0
 STOP_S = 60.0
-GRACE_S = 300.0
+GRACE_S = 600.0
 """What a load may take on top of the time it measures."""
 IDLE_S = 0.25
 SETTLE_S = 60.0
@@ -48,7 +48,7 @@ class Peer:
         command = [self.python, "-m", f"benchmarks.{self.module}", task, self.address, "--token", self.token]
         for name, value in options.items():
             command += [f"--{name}", str(value)]
-        limit_s = float(options.get("seconds", 0)) * 4 + GRACE_S
+        limit_s = float(options.get("seconds", 0)) * MUCH_LONGER + GRACE_S
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=limit_s, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{self.name}, {task}: {done.stderr}")
@@ -115,13 +115,14 @@ def umadb(directory: Path, events: int) -> Iterator[Peer]:
 def hat(directory: Path, events: int) -> Iterator[Peer]:
     """The event server of hat-event on LMDB: all types kept in one series, and the last event of each in memory."""
     port = _free_port()
-    address = f"127.0.0.1:{port}"
     directory.mkdir(parents=True)
     configuration = directory / "event.json"
     configuration.write_text(json.dumps(_hat_configuration(port, directory)))
     python = _of_venv("hat", "python")
+    peer = Peer("hat-event", python, "load_hat", directory, f"127.0.0.1:{port}")
+    _filled(replace(peer, address=str(configuration)), events)
     with _running([python, "-m", "hat.event.server", "--conf", str(configuration)], port, directory):
-        yield _filled(Peer("hat-event", python, "load_hat", directory, address), events)
+        yield peer
 
 
 def service(directory: Path) -> Peer:

@@ -106,7 +106,7 @@ class Sides:
         return (WIRE, self.wire), (IN_PROCESS, self.in_process)
 
     def _read(self, name: str, task: str, peers: Sequence[Peer]) -> Row:
-        loads = self._in_turns(peers, task, seconds=self.effort.seconds)
+        loads = self._in_turns(peers, task, seconds=self.effort.seconds / 2)
         for peer, found in loads.items():
             # Who did not come to the end in time has read none to the end.
             if not {load.events for load in found} <= {self.events, 0}:
