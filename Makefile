@@ -87,11 +87,12 @@ format: .venv/dev
 torture: .venv/dev .venv-ministack/ready
 	$(BIN)/python -m tests.torture $(ARGS)
 
-bench: .venv/dev .venv-umadb/ready
+# ARGS="--quick", or a part of it: ARGS="--only appends,reading --sizes 10000"
+bench: .venv/dev .venv-umadb/ready .venv-hat/ready .venv-eventsourcing/ready
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-spark: .venv/dev .venv-spark/tests
-	$(BIN)/python -m benchmarks.spark $(ARGS)
+	$(BIN)/python -m benchmarks --only spark $(ARGS)
 
 package: .venv/embedded
 	@$(BIN)/python -m infra.cloud.package --stage "$(or $(STAGE),dev)"

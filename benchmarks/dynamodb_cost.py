@@ -1,6 +1,5 @@
 """What events cost on DynamoDB: write units from item sizes, and the CPU time that an append takes us."""
 
-import argparse
 import os
 import subprocess
 import sys
@@ -11,8 +10,8 @@ from itertools import accumulate
 from statistics import median
 from typing import Any
 
-from benchmarks import table
 from benchmarks.events import job_events
+from benchmarks.results import Row, Table
 from benchmarks.servers import ROOT
 from benchmarks.table import Goal
 from chalicelib.domain.appends import Append, encoded
@@ -30,25 +29,21 @@ EVENTS = 4_000
 UNITS: dict[int, Goal | None] = {1: None, 20: Goal(110, at_most=True), 200: None}
 """Events per commit: the goal, in write units per 1,000 events."""
 CPU_BATCHES = (1, 20)
+PLAIN = "boto3 as it comes"
 
 _REGION = "eu-central-1"
 _AT_MS = 1_794_700_000_000
 _LOG_TABLE, _VIEWS_TABLE = "annals-log", "annals-views"
 
 
-def main() -> None:
-    """Print both tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    quick = parser.parse_args().quick
+def measured(quick: bool = False) -> Iterator[Table]:
+    """Units by item sizes, and CPU time beside boto3's."""
     # The stub asks for nobody's credentials, but the SDK signs all the same.
     os.environ.update(AWS_ACCESS_KEY_ID="bench", AWS_SECRET_ACCESS_KEY="bench", AWS_EC2_METADATA_DISABLED="true")
-    print("DynamoDB, job events in AnyJob's style (create, progress with logs, finish):\n")
-    print(table.printed(("write units per 1,000 events", "units", "bytes/event", "goal", ""), list(_unit_rows())))
-    print()
+    yield Table("write units per 1,000 events", tuple(_unit_rows()))
     with _stub() as endpoint:
-        rows = list(_cpu_rows(endpoint, rounds=3 if quick else 5, calls=100 if quick else 300))
-    print(table.printed(("CPU ms per append", "adapter", "boto3 default", "ratio"), rows))
+        rows = tuple(_cpu_rows(endpoint, rounds=3 if quick else 5, calls=100 if quick else 300))
+    yield Table("CPU of an append", rows)
 
 
 def commits_of(batch: int, number: int) -> list[Commit]:
@@ -74,15 +69,15 @@ def _following(commit: Commit, append: Append) -> Commit:
     return next_commit(commit.head, append, _AT_MS + commit.session * 250)
 
 
-def _unit_rows() -> Iterator[list[str]]:
+def _unit_rows() -> Iterator[Row]:
     for batch, goal in UNITS.items():
         sizes = [item_size(item_from_commit(commit)) for commit in commits_of(batch, EVENTS)]
         units = sum(map(write_units, sizes)) * 1000 / EVENTS
-        verdict = ("", "") if goal is None else (str(goal), goal.reached(units))
-        yield [f"{batch} per commit", table.number(units), table.number(sum(sizes) / EVENTS), *verdict]
+        values = {"units": units, "bytes/event": sum(sizes) / EVENTS}
+        yield Row(f"{batch} per commit", "", values, (goal,) if goal else ())
 
 
-def _cpu_rows(endpoint: str, rounds: int, calls: int) -> Iterator[list[str]]:
+def _cpu_rows(endpoint: str, rounds: int, calls: int) -> Iterator[Row]:
     for batch in CPU_BATCHES:
         commits = commits_of(batch, calls * batch)
         puts = (_adapter(endpoint), _plain(endpoint))
@@ -91,7 +86,7 @@ def _cpu_rows(endpoint: str, rounds: int, calls: int) -> Iterator[list[str]]:
         pairs = [[_cpu_ms(put, commits) for put in puts] for _ in range(rounds)]
         ours, theirs = median(mine for mine, _ in pairs), median(other for _, other in pairs)
         name = f"{batch} event{'s' if batch > 1 else ''}"
-        yield [name, f"{ours:.3f}", f"{theirs:.3f}", f"{ours / theirs:.2f}"]
+        yield Row(name, "ms", {"Annals": ours, PLAIN: theirs}, (Goal(1, at_most=True, of=PLAIN),))
 
 
 def _adapter(endpoint: str) -> Callable[[Commit], object]:
@@ -129,7 +124,3 @@ def _stub() -> Iterator[str]:
             yield f"http://127.0.0.1:{int(process.stdout.readline())}"
         finally:
             process.terminate()
-
-
-if __name__ == "__main__":
-    main()

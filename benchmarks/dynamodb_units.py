@@ -9,8 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from benchmarks import history, table
+from benchmarks import history
 from benchmarks.dynamodb_cost import commits_of
+from benchmarks.results import Row, Table
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.heads import Head
 from chalicelib.domain.path_query import PathQuery
@@ -117,17 +118,15 @@ class CountedViews(SqliteViews):
         return super().put(changes)
 
 
-def main() -> None:
-    """Print both tables."""
+def measured() -> Iterator[Table]:
+    """What readers and the projector take."""
     with tempfile.TemporaryDirectory() as directory:
-        print(table.printed(("read units on DynamoDB", "units", "", ""), list(_reads(Path(directory)))))
-    print()
+        yield Table("read units on DynamoDB", tuple(_reads(Path(directory))))
     with tempfile.TemporaryDirectory() as directory:
-        rows = list(_writes(Path(directory)))
-    print(table.printed(("write units of the views per 1,000 events", "units"), rows))
+        yield Table("write units of the views per 1,000 events", tuple(_writes(Path(directory))))
 
 
-def _reads(directory: Path) -> Iterator[tuple[str, ...]]:
+def _reads(directory: Path) -> Iterator[Row]:
     log, views = stores(directory)
     history.fill(log, EVENTS)
     history.project(views, log)
@@ -147,7 +146,7 @@ def _reads(directory: Path) -> Iterator[tuple[str, ...]]:
     for name, act in acts.items():
         log.units = views.units = 0
         act()
-        yield name, f"{log.units + views.units:.1f}", f"log {log.units:.1f}", f"views {views.units:.1f}"
+        yield Row(name, "", {"units": log.units + views.units, "of the log": log.units, "of the views": views.units})
 
 
 def _poll(log: CountedLog, present: Present, retention: Retention, server: int) -> None:
@@ -158,16 +157,15 @@ def _poll(log: CountedLog, present: Present, retention: Retention, server: int) 
     follow(query, present, looking, retention, monotonic=lambda: elapsed[0])
 
 
-def _writes(directory: Path) -> Iterator[tuple[str, ...]]:
+def _writes(directory: Path) -> Iterator[Row]:
     log, views = stores(directory)
     commits = commits_of(history.BATCH, EVENTS)
     for start in range(0, len(commits), 500):
         log.append(list(islice(commits, start, start + 500)), [], 0)
     history.project(views, log, RUN_COMMITS)
     for kind, units in views.written.most_common():
-        yield f"  {kind}", f"{units * 1000 / EVENTS:.1f}"
-    total = views.written.total() * 1000 / EVENTS
-    yield "all, in runs of 100 commits of 20 events", f"{total:.1f}"
+        yield Row(kind, "", {"units": units * 1000 / EVENTS})
+    yield Row("all, in runs of 100 commits of 20 events", "", {"units": views.written.total() * 1000 / EVENTS})
 
 
 def stores(directory: Path) -> tuple[CountedLog, CountedViews]:
@@ -182,7 +180,3 @@ def _size(commit: Commit) -> int:
 
 def _record_size(record: Record) -> int:
     return item_size(item_from_record(record))
-
-
-if __name__ == "__main__":
-    main()

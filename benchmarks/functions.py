@@ -13,9 +13,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from benchmarks import table
 from benchmarks.events import job_events
 from benchmarks.lambda_child import EVENTS
+from benchmarks.results import Row, Table
 from benchmarks.servers import ROOT
 from benchmarks.table import Goal
 from chalicelib.api.callers import context
@@ -27,34 +27,24 @@ from chalicelib.wiring import embedded
 from infra.cloud.package import package
 
 ORGANIZATION = "bench"
-COLD = Goal(2.5, at_most=True)
+BOTO3 = "boto3, one client"
+COLD = Goal(2.5, at_most=True, of=BOTO3)
 APPEND, POLL = Goal(3, at_most=True), Goal(1.5, at_most=True)
 
 
-def main() -> None:
-    """Print both tables."""
-    rounds = 3 if "--quick" in sys.argv else 7
+def measured(rounds: int) -> Iterator[Table]:
+    """CPU time of the package as it is deployed, with a stub for DynamoDB that answers at once."""
     with tempfile.TemporaryDirectory() as folder, _stub(Path(folder)) as endpoint:
-        code = _unpacked(Path(folder))
-        environment = _environment(code, endpoint)
-        print("A Lambda function, CPU ms; the package as it is deployed, DynamoDB a stub that answers at once:\n")
+        environment = _environment(_unpacked(Path(folder)), endpoint)
         cold = [[_run(environment, what, append_request()) for what in ("cold", "boto3")] for _ in range(rounds)]
         ours, theirs = (median(column) for column in zip(*cold, strict=True))
-        ratio = ours / theirs
-        row = [
-            "import, first POST /events",
-            f"{ours:.0f}",
-            f"{theirs:.0f}",
-            f"{ratio:.2f}",
-            str(COLD),
-            COLD.reached(ratio),
-        ]
-        print(table.printed(("cold", "Annals", "boto3, one client", "ratio", "goal", ""), [row]), "\n")
-        rows = [
+        first = Row("import, first POST /events", "ms", {"Annals": ours, BOTO3: theirs}, (COLD,))
+        yield Table("cold start", (first,))
+        rows = (
             _warm_row(environment, rounds, f"append of {EVENTS} events", append_request(), APPEND),
             _warm_row(environment, rounds, "poll that finds nothing", poll_request(), POLL),
-        ]
-        print(table.printed(("warm, per request", "CPU ms", "goal", ""), rows))
+        )
+        yield Table("warm, per request", rows)
 
 
 def append_request() -> dict[str, Any]:
@@ -91,9 +81,8 @@ def _request(method: str, path: str, query: Mapping[str, str], body: str | None)
     }
 
 
-def _warm_row(environment: Mapping[str, str], rounds: int, name: str, event: dict[str, Any], goal: Goal) -> list[str]:
-    found = median(_run(environment, "warm", event) for _ in range(rounds))
-    return [name, f"{found:.2f}", str(goal), goal.reached(found)]
+def _warm_row(environment: Mapping[str, str], rounds: int, name: str, event: dict[str, Any], goal: Goal) -> Row:
+    return Row(name, "ms", {"Annals": median(_run(environment, "warm", event) for _ in range(rounds))}, (goal,))
 
 
 def _run(environment: Mapping[str, str], what: str, event: dict[str, Any]) -> float:
@@ -159,7 +148,3 @@ def _directory(data: Path) -> dict[str, Any]:
 
 def _text(binary: bytes) -> str:
     return base64.b64encode(binary).decode()
-
-
-if __name__ == "__main__":
-    main()

@@ -1,10 +1,12 @@
-"""A stored history to read: events of 20,000 jobs, a folder of 1,000 orders, one event of a rare type."""
+"""A stored history to read: the past that every peer has, in the stores of Annals."""
 
-import random
 import sys
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 
+from benchmarks import past
+from benchmarks.past import BATCH, JOBS, ORDERS, Told
 from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.commits import Commit, next_commit
 from chalicelib.domain.events import JsonPayload, NewEvent
@@ -18,33 +20,31 @@ from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
 from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
 
-JOBS = 20_000
-ORDERS = 1_000
-BATCH = 20
+__all__ = ["BATCH", "JOBS", "ORDERS", "commits", "fill", "new_event", "project", "store"]
+
 SERVER = 1
 STEP_MS = 70
 AT_MS = 1_794_000_000_000
 
 _TOGETHER = 500
-_NAMES = ("create", "progress", "progress", "finish")
 
 
-def store(directory: Path, events: int) -> None:
+def store(directory: Path, events: int, jobs: int = JOBS) -> None:
     """Fill the data directory of an embedded server with so many events, and build the views."""
     log_database = Database(directory / "annals.sqlite", durable=False)
     views_database = Database(directory / "views.sqlite", SCHEMA, durable=False)
     log, views = SqliteLog(log_database), SqliteViews(views_database)
     Organizations(log, Appender(log, lambda: AT_MS)).create("local")
-    fill(log, events)
+    fill(log, events, jobs=jobs)
     project(views, log)
     log_database.close()
     views_database.close()
 
 
-def fill(log: Log, events: int, together: int = _TOGETHER) -> None:
+def fill(log: Log, events: int, together: int = _TOGETHER, jobs: int = JOBS) -> None:
     """Append so many events in commits of 20."""
     waiting: list[Commit] = []
-    for commit in commits(events):
+    for commit in commits(events, jobs):
         waiting.append(commit)
         if len(waiting) == together:
             log.append(waiting, [], 0)
@@ -62,34 +62,21 @@ def project(views: Views, log: Log, most: int = 200) -> None:
     _show("", 0, 0)
 
 
-def commits(events: int) -> Iterator[Commit]:
-    """So many events of jobs, orders among them, one of a rare type in the middle."""
-    rng = random.Random(7)
+def commits(events: int, jobs: int = JOBS) -> Iterator[Commit]:
+    """The past, in commits of 20."""
     head = Head(SERVER)
-    orders = iter(range(ORDERS))
+    told = past.events(events, jobs)
     for number in range(events // BATCH):
-        new = [_job_event(rng) for _ in range(BATCH)]
-        if number % max(events // BATCH // ORDERS, 1) == 0 and (order := next(orders, None)) is not None:
-            new[0] = NewEvent(
-                type=("scheduler", "OrderEvent", "OrderAdded"),
-                key=f"/folder/chain{order % 10},{order}",
-                payload=JsonPayload(type="json", data={"nodeId": "A"}),
-            )
-        if number == events // BATCH // 2:
-            new[-1] = NewEvent(type=("rare", "one"), key="/rare")
+        new = [new_event(one) for one in islice(told, BATCH)]
         commit = next_commit(head, Append(SERVER, encoded(new), f"r{number}"), AT_MS + number * STEP_MS)
         head = commit.head
         yield commit
 
 
-def _job_event(rng: random.Random) -> NewEvent:
-    job = rng.randrange(JOBS)
-    data = {"state": "run", "progress": f"{rng.randrange(100)}%", "message": f"step {rng.randrange(20)} of the backup"}
-    return NewEvent(
-        type=("job", rng.choice(_NAMES), f"n{job % 50}", f"kind{job % 30}"),
-        key=f"/job/{job}",
-        payload=JsonPayload(type="json", data=data),
-    )
+def new_event(told: Told) -> NewEvent:
+    """As a publisher would give it."""
+    event_type, key, data = told
+    return NewEvent(type=event_type, key=key, payload=JsonPayload(type="json", data=data))
 
 
 def _show(what: str, done: int, of: int) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from statistics import median, quantiles
 
-from benchmarks import table
 from benchmarks.events import job_events
+from benchmarks.results import Row, Table
 from benchmarks.table import Goal
 from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.deliveries import Delivery, Dropped
@@ -43,18 +43,18 @@ _CONFIG = {
 }
 
 
-def measured(directory: Path, events: int = EVENTS) -> str:
-    """Write, observe, render; the table. Raises unless every event came to five observers."""
+def measured(directory: Path, events: int = EVENTS) -> Iterator[Table]:
+    """Write, observe, render; two tables. Raises unless every event came to five observers."""
     directory.mkdir(parents=True)
     given = {"DATA_DIR": str(directory), "MAIL_FROM": "annals@example.org", "PUBLIC_URL": "https://annals.example"}
     parts = embedded(Settings.from_environment(given))
     try:
         server = _filled(parts, events)
-        rows = [_observed(parts, server, events), *_rendered(parts, server)]
+        title = f"{events:,} events, {OBSERVERS} observers, {EACH} told of each"
+        yield Table(title, (_observed(parts, server, events),))
+        yield Table("messages made", tuple(_rendered(parts, server)))
     finally:
         parts.close()
-    heading = (f"{events:,} events, {OBSERVERS} observers, {EACH} told of each", "p50", "p99", "goal", "")
-    return table.printed(heading, rows)
 
 
 def _filled(parts: Annals, events: int) -> int:
@@ -74,7 +74,7 @@ def _filled(parts: Annals, events: int) -> int:
     return server
 
 
-def _observed(parts: Annals, server: int, events: int) -> tuple[str, ...]:
+def _observed(parts: Annals, server: int, events: int) -> Row:
     """From the log to the outbox."""
     observing = Observing(parts.observers, Present(parts.log, parts.views), parts.outbox)
     began = time.perf_counter()
@@ -83,19 +83,18 @@ def _observed(parts: Annals, server: int, events: int) -> tuple[str, ...]:
     put = sum(parts.outbox.counts(server, f"observer-{number}")["waiting"] for number in range(OBSERVERS))
     if put != events * EACH:
         raise RuntimeError(f"{put} deliveries instead of {events * EACH}")
-    return "deliveries to the outbox, /s", table.number(per_s), "", str(PUT), PUT.reached(per_s)
+    return Row("deliveries to the outbox", "/s", {"Annals": per_s}, (PUT,))
 
 
-def _rendered(parts: Annals, server: int) -> Iterator[tuple[str, ...]]:
+def _rendered(parts: Annals, server: int) -> Iterator[Row]:
     """What each channel's messages take, once the views are up to date as the pump keeps them."""
     catch_up(projector(parts.views), server, parts.log, parts.views)
     commits = list(parts.log.read(server, 0, MESSAGES // COMMIT))
     events = [event for commit in commits for event in commit.events]
     for place, channel in enumerate(_CONFIG):
         times = _times(parts, server, f"observer-{place * len(KINDS)}", events)
-        p50, p99 = median(times), quantiles(times, n=100)[98]
-        name = f"a message of {channel}, ms of CPU"
-        yield name, table.number(p50), table.number(p99), str(RENDERED), RENDERED.reached(p50)
+        values = {"p50": median(times), "p99": quantiles(times, n=100)[98]}
+        yield Row(f"a message of {channel}", "ms of CPU", values, (RENDERED,))
 
 
 def _times(parts: Annals, server: int, name: str, events: Sequence[Event]) -> list[float]:

@@ -2,6 +2,8 @@
 
 import os
 import re
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -24,6 +26,15 @@ def cpu_s(process: int) -> float:
     """The CPU time it took so far."""
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def all_cpu_s(processes: Iterable[int]) -> float:
+    """The CPU time that they took so far; one that has ended counts no more."""
+    used = 0.0
+    for process in processes:
+        with suppress(OSError):
+            used += cpu_s(process)
+    return used
 
 
 def memory_mb(process: int) -> float:

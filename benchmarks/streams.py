@@ -12,18 +12,19 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import processes, servers, table
+from benchmarks import processes, servers
+from benchmarks.results import Row, Table
 from benchmarks.table import Goal
 
 STREAMS = 1_000
 EVENTS = 100
 PER_S = 20
-LATEST = Goal(250, at_most=True)
+LATEST = Goal(250, at_most=True, column="p99")
 MEMORY = Goal(300, at_most=True)
 
 WARM_UP = 5
@@ -42,8 +43,8 @@ Arrivals = list[tuple[int, bytes]]
 """What came on a connection, and when."""
 
 
-def measured(directory: Path, events: int = EVENTS) -> str:
-    """Serve, open the streams, publish; the table. Raises unless every stream had every event once and in order."""
+def measured(directory: Path, events: int = EVENTS) -> Iterator[Table]:
+    """Serve, open the streams, publish; two tables. Raises unless every stream had every event once and in order."""
     with servers.annals(directory) as peer:
         command = [sys.executable, "-m", "benchmarks.streams", peer.address, "--token", peer.token]
         command += ["--events", str(events)]
@@ -57,16 +58,16 @@ def measured(directory: Path, events: int = EVENTS) -> str:
             load.communicate()  # it keeps its streams open until now
     if not told:
         raise RuntimeError("not every stream had every event")
-    heading = (f"{STREAMS:,} streams of a push feed, {events} events, {PER_S}/s", "p50", "p99", "goal", "")
-    return table.printed(heading, list(_rows(json.loads(told), memory, threads)))
-
-
-def _rows(found: dict[str, float], memory: float, threads: int) -> Iterator[Sequence[str]]:
-    p50, p99 = found["p50_ms"], found["p99_ms"]
-    yield "publish to each client, ms", table.number(p50), table.number(p99), f"p99 {LATEST}", LATEST.reached(p99)
-    yield "the server's memory, MB at most", table.number(memory), "", str(MEMORY), MEMORY.reached(memory)
-    yield "the server's threads", str(threads), "", "", ""
-    yield "what the clients took, % of a core", table.number(found["percent"]), "", "", ""
+    found = json.loads(told)
+    title = f"{STREAMS:,} streams of a push feed, {events} events, {PER_S}/s"
+    times = {"p50": found["p50_ms"], "p99": found["p99_ms"]}
+    yield Table(title, (Row("publish to each client", "ms", times, (LATEST,)),))
+    rows = (
+        Row("the server's memory at most", "MB", {"Annals": memory}, (MEMORY,)),
+        Row("the server's threads", "", {"Annals": threads}),
+        Row("what the clients took", "% of a core", {"Annals": found["percent"]}),
+    )
+    yield Table("meanwhile", rows)
 
 
 class _Load:
