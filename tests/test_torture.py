@@ -46,10 +46,11 @@ def test_processes_that_share_dynamodb_tables_lose_nothing(tmp_path: Path, minis
     }
 
 
-def test_clients_of_a_server_that_is_killed_again_and_again_lose_nothing(tmp_path: Path) -> None:
+def test_clients_of_a_server_that_is_attacked_and_killed_again_and_again_lose_nothing(tmp_path: Path) -> None:
     outcome = torture_http(_order(tmp_path, enough=100))
     _assert_proven(outcome, acknowledged=100)
     assert set(outcome.faults) == {Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.HUNG_UP}
+    assert outcome.hostile > 30, table([outcome])
 
 
 def _order(home: Path, enough: int) -> Order:

@@ -21,6 +21,7 @@ _CONTEXT.set_forkserver_preload(
         "boto3",
         "chalicelib.store.dynamodb.log",
         "chalicelib.store.sqlite.log",
+        "tests.torture.attackers",
         "tests.torture.clients",
         "tests.torture.readers",
         "tests.torture.writers",

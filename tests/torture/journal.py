@@ -60,6 +60,13 @@ class Saw(Model):
     position: int
 
 
+class Threw(Model):
+    """A hostile request is about to be sent."""
+
+    line: Literal["threw"] = "threw"
+    name: str
+
+
 class Surprised(Model):
     """Something happened that must not."""
 
@@ -67,7 +74,7 @@ class Surprised(Model):
     text: str
 
 
-Line = Attempted | Acknowledged | Denied | Suffered | Began | Saw | Surprised
+Line = Attempted | Acknowledged | Denied | Suffered | Began | Saw | Threw | Surprised
 
 _LINE: TypeAdapter[Line] = TypeAdapter(Annotated[Line, Field(discriminator="line")])
 
@@ -138,6 +145,11 @@ def faults(journals: dict[str, list[Line]]) -> Counter[Fault]:
     """How often each fault happened."""
     found = (line.fault for journal in journals.values() for line in journal if isinstance(line, Suffered))
     return Counter(found)
+
+
+def thrown(journals: dict[str, list[Line]]) -> int:
+    """How many hostile requests were sent."""
+    return sum(isinstance(line, Threw) for journal in journals.values() for line in journal)
 
 
 def surprises(journals: dict[str, list[Line]]) -> list[str]:

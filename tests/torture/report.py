@@ -18,7 +18,10 @@ class Outcome:
 
     target: str
     attempted: int = 0
+    hostile: int = 0
+    """Requests that nobody with good intentions sends."""
     acknowledged: int = 0
+    acknowledged_events: int = 0
     refused: int = 0
     unacknowledged: int = 0
     events: int = 0
@@ -32,7 +35,9 @@ class Outcome:
         return Outcome(
             self.target,
             self.attempted + other.attempted,
+            self.hostile + other.hostile,
             self.acknowledged + other.acknowledged,
+            self.acknowledged_events + other.acknowledged_events,
             self.refused + other.refused,
             self.unacknowledged + other.unacknowledged,
             self.events + other.events,
@@ -51,10 +56,13 @@ def table(outcomes: Iterable[Outcome]) -> str:
     """The outcomes, a column for each target."""
     outcomes = list(outcomes)
     rows: list[tuple[str, Callable[[Outcome], int]]] = [
+        ("faults injected", lambda outcome: outcome.faults.total()),
+        ("bad inputs tried", lambda outcome: outcome.hostile),
         ("requests attempted", lambda outcome: outcome.attempted),
         ("  acknowledged", lambda outcome: outcome.acknowledged),
         ("  refused (condition, contention)", lambda outcome: outcome.refused),
         ("  unacknowledged", lambda outcome: outcome.unacknowledged),
+        ("events acknowledged", lambda outcome: outcome.acknowledged_events),
         ("events in the log", lambda outcome: outcome.events),
         ("passes of readers", lambda outcome: outcome.readings),
         ("events they read", lambda outcome: outcome.read),

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from infra.embedded import tokens
+from tests.torture.attackers import Attack, attack
 from tests.torture.clients import Address, Errand, HttpWays, publish
 from tests.torture.crew import Crew, Post
 from tests.torture.faults import Fault, Odds
@@ -121,7 +122,7 @@ def torture_dynamodb(order: Order, endpoint: str) -> Outcome:
 
 
 def torture_http(order: Order) -> Outcome:
-    """Clients of the embedded server, which is killed and started again and again."""
+    """Clients of the embedded server, which is killed, started again and attacked all the while."""
     data_dir = order.home / "data"
     data_dir.mkdir(parents=True)
     rng = random.Random(f"{order.seed}/server")
@@ -131,28 +132,31 @@ def torture_http(order: Order) -> Outcome:
     address = Address(server.port, token)
     writers = Crew([_publisher(number, order, address) for number in range(WRITERS)])
     readers = Crew([_reader(number, order, HttpWays(address), HTTP_PAUSE_S) for number in range(READERS)])
+    attackers = Crew([Post("attacker-0", lambda _: (attack, Attack("attacker-0", order.home, address, order.seed)))])
     signals = Signals(order.home)
     faults: Counter[Fault] = Counter()
     try:
         server.start()
+        attackers.start()
         readers.start()
         writers.start()
         codes = _end_and_restart(server, rng, faults, Progress("http", order, [*HTTP_ODDS, *FATES]))
         signals.stop()
+        attackers.dismiss()
         writers.dismiss()
         with store.opened() as log:
             signals.finish(log.head(SERVER).last)
         readers.dismiss()
         codes.append(server.stop())
     finally:
-        writers.end()
-        readers.end()
+        for crew in (attackers, writers, readers):
+            crew.end()
         server.kill()
         orphans = server.bury()
     surprises = [f"processes of {orphans} servers outlived them by far"] if orphans else []
     surprises += [f"the server, told to stop, ended with {code}" for code in codes if code not in PEACE]
     with store.opened() as log:
-        return verdict("http", order.home, log.read(SERVER, 0), [writers, readers], faults, surprises)
+        return verdict("http", order.home, log.read(SERVER, 0), [attackers, writers, readers], faults, surprises)
 
 
 def _torture_store(

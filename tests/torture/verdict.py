@@ -29,7 +29,9 @@ def verdict(
     return Outcome(
         target=target,
         attempted=len(evidence.asked),
+        hostile=journal.thrown(journals),
         acknowledged=len(evidence.acknowledged),
+        acknowledged_events=sum(evidence.asked[tag].count for tag in evidence.acknowledged),
         refused=len(evidence.refused),
         unacknowledged=len(evidence.asked.keys() - answered),
         events=sum(commit.n for commit in commits),
