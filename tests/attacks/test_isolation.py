@@ -103,16 +103,11 @@ GROUPS: dict[str, int] = {
 
 @pytest.fixture(scope="module", name="both")
 def both_neighbours(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Neighbours]:
+    """Whatever the thief tries: in the end the victim has what it had, and nothing more."""
     with neighbours(tmp_path_factory.mktemp("isolation")) as found:
+        before = belongings(found.victim)
         yield found
-
-
-@pytest.fixture(autouse=True)
-def _untouched(both: Neighbours) -> Iterator[None]:
-    """Whatever the thief tries: the victim has what it had, and nothing more."""
-    before = belongings(both.victim)
-    yield
-    assert belongings(both.victim) == before
+        assert belongings(found.victim) == before
 
 
 def belongings(member: Member) -> list[str]:
