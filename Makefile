@@ -88,7 +88,7 @@ torture: .venv/dev .venv-ministack/ready
 	$(BIN)/python -m tests.torture $(ARGS)
 
 # ARGS="--quick", or a part of it: ARGS="--only appends,reading --sizes 10000"
-bench: .venv/dev .venv-umadb/ready .venv-hat/ready .venv-eventsourcing/ready
+bench: .venv/dev .venv-ministack/ready .venv-umadb/ready .venv-hat/ready .venv-eventsourcing/ready benchmarks/castore/node_modules
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-spark: .venv/dev .venv-spark/tests
@@ -119,7 +119,7 @@ preview: .venv/embedded
 	@$(BIN)/python -m infra.preview
 
 clean:
-	rm -rf .venv .venv-* tests/clients/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* tests/clients/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'
@@ -157,9 +157,9 @@ clean:
 	@.venv-spark/bin/python $(PIP) install -r requirements-spark-tests.txt
 	@touch $@
 
-# A browser and Node are not for pip to install: without them the tests that need them say so and are skipped.
-tests/clients/node_modules: tests/clients/package.json
-	@if ! command -v npm > /dev/null; then echo "There is no npm: tests with clients from it are skipped."; exit; fi
-	@echo "Installing the clients of npm into $@ ..."
-	@npm install --prefix tests/clients --no-package-lock --no-audit --no-fund --loglevel=error
+# A browser and Node are not for pip to install: without them what needs them says so and is left out.
+%/node_modules: %/package.json
+	@if ! command -v npm > /dev/null; then echo "There is no npm: what needs $@ is left out."; exit; fi
+	@echo "Installing what comes from npm into $@ ..."
+	@npm install --prefix $* --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@

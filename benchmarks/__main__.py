@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import (
+    castore_units,
     console,
     document,
     dynamodb_cost,
@@ -51,6 +52,7 @@ BY_ITSELF: dict[str, Callable[[Path, bool], Iterator[Table]]] = {
     "console": lambda folder, quick: console.measured(folder, 3 if quick else console.SECONDS),
     "cost": lambda _, quick: dynamodb_cost.measured(quick),
     "units": lambda _, __: dynamodb_units.measured(),
+    "castore": lambda _, __: castore_units.measured(),
     "functions": lambda _, quick: functions.measured(3 if quick else 7),
     "spark": lambda folder, quick: spark.measured(folder, spark.QUICK_EVENTS if quick else spark.EVENTS),
 }
