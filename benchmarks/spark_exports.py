@@ -6,7 +6,8 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from chalicelib.domain.commits import Commit, body_of
+from chalicelib.domain.bodies import body_of
+from chalicelib.domain.commits import Commit
 from chalicelib.domain.exports import Export, Span, line_of, new_export
 from chalicelib.store.dynamodb.items import item_from_commit
 from infra.demo.month import Wanted, requests

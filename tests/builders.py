@@ -4,7 +4,8 @@ import base64
 import random
 
 from chalicelib.domain.appends import Append, AppendCondition, Receipt
-from chalicelib.domain.commits import Commit, body_of
+from chalicelib.domain.bodies import body_of
+from chalicelib.domain.commits import Commit
 
 NOW_S = 1_700_000_000
 DAY_S = 24 * 3600

@@ -6,7 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.commits import Commit, body_of
+from chalicelib.domain.bodies import body_of
+from chalicelib.domain.commits import Commit
 from tests.torture.checker import Kind, violations
 from tests.torture.evidence import Asked, Evidence, Mark, Numbered, Reading, Seen
 

@@ -1,18 +1,16 @@
 """Commits: the unit of writing. One append request is one commit, one session, one item."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.appends import Append
+from chalicelib.domain.bodies import body_of, texts_of
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events import Event
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import Id, next_event_id
-
-_BETWEEN = ",\n"
-"""JSON text never holds a raw newline, so a commit's body splits into its events without being parsed."""
 
 
 @dataclass(frozen=True)
@@ -43,19 +41,16 @@ class Commit:
     @cached_property
     def texts(self) -> list[str]:
         """The JSON of each event."""
-        return self.body[1:-1].split(_BETWEEN)
+        return texts_of(self.body)
 
     @cached_property
     def events(self) -> tuple[Event, ...]:
         """The events in order."""
-        return tuple(self.among(enumerate))
+        return tuple(self.numbered(enumerate(self.texts)))
 
-    def among(self, candidates: Callable[[list[str]], Iterable[tuple[int, str]]]) -> Iterator[Event]:
-        """The events among `candidates`, which gets the texts of all and gives numbers, from 0, and texts of some."""
-        return (
-            Event(Id(self.server, self.session, i + 1), self.at + i, self.at, text)
-            for i, text in candidates(self.texts)
-        )
+    def numbered(self, texts: Iterable[tuple[int, str]]) -> Iterator[Event]:
+        """Some of its events, each given by its number, from 0, and its JSON."""
+        return (Event(Id(self.server, self.session, i + 1), self.at + i, self.at, text) for i, text in texts)
 
     @property
     def wires(self) -> list[str]:
@@ -74,11 +69,6 @@ class Appended:
 
     commit: Commit
     replayed: bool = False
-
-
-def body_of(texts: Iterable[str]) -> str:
-    """The body of a commit of these encoded events."""
-    return f"[{_BETWEEN.join(texts)}]"
 
 
 def next_commit(head: Head, append: Append, now_ms: int) -> Commit:

@@ -148,11 +148,15 @@ def _texts(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], l
     selection, form = wanted.selection, wanted.form
     if form is None and selection.everything and after < commit.at:
         return range(commit.at, commit.last + 1), commit.wires
-    events = (event for event in commit.among(selection.candidates) if event.event_id > after)
-    events = (event for event in events if selection.selects(event))
-    texts = ((event.event_id, form(event) if form else event.wire) for event in events)
-    found = [(event_id, text) for event_id, text in texts if text]
-    return [event_id for event_id, _ in found], [text for _, text in found]
+    event_ids: list[int] = []
+    texts: list[str] = []
+    for event in commit.numbered(selection.candidates(commit.body)):
+        if event.event_id > after and selection.selects(event):
+            text = form(event) if form else event.wire
+            if text:
+                event_ids.append(event.event_id)
+                texts.append(text)
+    return event_ids, texts
 
 
 def commits_for(limit: int | None, selection: Selection) -> int | None:

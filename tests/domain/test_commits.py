@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.domain.commits import Commit, body_of, chained, next_commit
+from chalicelib.domain.bodies import body_of
+from chalicelib.domain.commits import Commit, chained, next_commit
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events import NewEvent, encode
 from chalicelib.domain.heads import Head

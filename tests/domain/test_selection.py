@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from chalicelib.domain.appends import AppendCondition
+from chalicelib.domain.bodies import body_of
 from chalicelib.domain.events import Event, NewEvent, encode
 from chalicelib.domain.ids import Id
 from chalicelib.domain.selection import Selection
@@ -109,6 +110,7 @@ def test_what_is_no_condition_is_refused_and_the_place_is_named(given: object, p
     assert [error["loc"] for error in refusal.value.errors()] == [place]
 
 
+OTHER = encode(NewEvent(type=("other",), key="/other")).decode()
 SOME_SUBTYPES = st.sampled_from(["a", "b", "ab", '"', "é", "\\", "key"])
 SOME_PATTERNS = st.builds(
     lambda head, star: (*head, *(("*",) if star else ())),
@@ -130,4 +132,4 @@ def test_no_event_that_is_meant_is_left_out_unparsed(
     text = encode(NewEvent(type=tuple(kind), key=key)).decode()
     selection = Selection(types=None if types is None else tuple(types), keys=None if keys is None else tuple(keys))
     if selection.selects(Event(Id(1, 1, 1), 1, 1, text)):
-        assert (0, text) in list(selection.candidates([text]))
+        assert (1, text) in list(selection.candidates(body_of([OTHER, text, OTHER])))

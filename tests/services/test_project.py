@@ -13,7 +13,8 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.blocks import BLOCK_BITS, Block, block_item, block_items_of
-from chalicelib.domain.commits import Commit, body_of
+from chalicelib.domain.bodies import body_of
+from chalicelib.domain.commits import Commit
 from chalicelib.domain.event_types import EventType
 from chalicelib.domain.events import Event, NewEvent, encode
 from chalicelib.domain.heads import Head
