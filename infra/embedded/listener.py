@@ -30,7 +30,7 @@ class Listener:
         return port
 
     def accept(self) -> socket.socket | None:
-        """The next client; None if it is gone again. Raises `OSError` if there is no descriptor left."""
+        """The next client; None if there is none. Raises `OSError` if there is no descriptor left."""
         try:
             return self._socket.accept()[0]
         except BlockingIOError:

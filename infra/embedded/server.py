@@ -104,18 +104,16 @@ class Server:
         self._ring()
 
     def _accept(self) -> None:
+        if self._connections.are_full:
+            self._make_room()
         try:
-            sock = None if self._connections.are_full else self._listener.accept()
+            while not self._connections.are_full and (sock := self._listener.accept()) is not None:
+                connection = Connection(sock)
+                self._connections.add(connection)
+                self._selector.register(sock, selectors.EVENT_READ, connection)
         except OSError as failure:
             # Out of descriptors, mostly.
             _log.warning("no connection can be taken: %s", failure)
-            self._make_room()
-            return
-        if sock is not None:
-            connection = Connection(sock)
-            self._connections.add(connection)
-            self._selector.register(sock, selectors.EVENT_READ, connection)
-        elif self._connections.are_full:
             self._make_room()
 
     def _make_room(self) -> None:

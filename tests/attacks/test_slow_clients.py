@@ -5,6 +5,7 @@ import selectors
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -235,9 +236,9 @@ def test_while_all_wait_for_us_new_clients_wait_outside(small: Server) -> None:
 def test_ten_thousand_connections_are_held_and_cost_little(tmp_path: Path) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     number = min(TEN_THOUSAND, hard - 1_000)
-    with many_files(), serving(tmp_path) as server, honest_people(server) as people:
+    with ExitStack() as ending, many_files(), serving(tmp_path) as server, honest_people(server) as people:
         memory = Memory(server)
-        some = [server.connect() for _ in range(number)]
+        some = [ending.enter_context(server.connect()) for _ in range(number)]
         for sock in some:
             sock.send(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         assert server.client.get("/health", headers={"Connection": "close"}).status_code == 200
@@ -246,8 +247,6 @@ def test_ten_thousand_connections_are_held_and_cost_little(tmp_path: Path) -> No
         for sock in some:
             sock.send(b"\r\n")
         assert {sock.recv(12) for sock in some} == {b"HTTP/1.1 200"}
-        for sock in some:
-            sock.close()
     assert (growth_mb < number * EACH_KB / 1_000, people.slowest_s < PROMPTLY_S) == (True, True)
 
 
