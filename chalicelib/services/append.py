@@ -4,11 +4,20 @@ import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from itertools import chain
 
 from chalicelib.domain.appends import RECEIPT_S, Append, AppendCondition, Receipt
 from chalicelib.domain.commits import Appended, Commit, chained, next_commit
-from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, Conflict, KeyReused, Refused, Unavailable
+from chalicelib.domain.errors import (
+    BadInput,
+    Busy,
+    ConditionFailed,
+    Conflict,
+    KeyReused,
+    Refused,
+    Unavailable,
+    Unwritable,
+)
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
 from chalicelib.services.ports import Clock, Log, Measure, unmeasured
@@ -34,6 +43,7 @@ Outcome = Appended | Refused | Busy
 class _Plan:
     """What to write for a group of requests, and what to answer each once it is written."""
 
+    now_ms: int
     commits: list[Commit] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
@@ -47,6 +57,25 @@ class _Plan:
 
     def receipt(self, server: int, key: str) -> Receipt | None:
         return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
+
+
+@dataclass
+class Writing:
+    """A group of requests on its way into the log."""
+
+    appends: Sequence[Append]
+    deadline: float
+    """When it is tried for the last time."""
+    began_s: float
+    step: int
+    """How long the next pause may be, should another be first again."""
+    silences: int = 0
+    """How often the store gave no answer to the plan."""
+    pause_s: float = 0.0
+    """How long to wait before the next try."""
+    plan: _Plan | None = None
+    is_unknown: bool = False
+    """Whether the plan may be written already: then only the very same may be tried again."""
 
 
 class Appender:
@@ -69,7 +98,7 @@ class Appender:
         self._present = present or Present(log, NoViews())
         self._clock = clock
         self._pause = pause
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._measure = measure
         self._chance = chance or random.Random()
         self._heads: dict[int, Head] = {}
@@ -110,25 +139,49 @@ class Appender:
         Raises `Busy` if others kept winning until the deadline (nothing written), and `Unavailable` if the
         store did not answer (it may have written all of it).
         """
-        began_s = self._monotonic()
-        deadline = began_s + DEADLINE_S
-        for step in count(self._crowd):
-            plan = self._plan(appends)
-            try:
-                self._perform(plan, deadline)
-            except Conflict as conflict:
-                self._measure("Conflicts")
-                self._heads.clear()
-                now_s = self._monotonic()
-                if now_s > deadline:
-                    raise Busy("too many writers contend for the log; nothing was written") from conflict
-                self._pause(self._jittered(step, now_s - began_s))
-            else:
-                self._crowd = min(max(step - CALMING_STEPS, 0), MOST_STEPS)
-                self._heads.update(plan.heads)
-                self._count(plan)
-                return plan.outcomes
-        raise AssertionError("count() does not end")
+        writing = self.begin(appends, self.deadline())
+        while (outcomes := self.attempt(writing)) is None:
+            self.pause(writing)
+        return outcomes
+
+    def deadline(self) -> float:
+        """When a request that comes now is tried for the last time."""
+        return self.monotonic() + DEADLINE_S
+
+    def begin(self, appends: Sequence[Append], deadline: float) -> Writing:
+        """Requests that are to be written together."""
+        return Writing(appends, deadline, self.monotonic(), self._crowd)
+
+    def attempt(self, writing: Writing) -> list[Outcome] | None:
+        """Try once to write a group; None: it has to be tried again, after a pause."""
+        try:
+            plan = writing.plan = writing.plan or self._plan(writing.appends)
+            self._perform(plan)
+        except Conflict as conflict:
+            # Somebody else has the place, so nothing of ours was written: it is numbered anew.
+            writing.plan, writing.is_unknown = None, False
+            self._try_again(writing, "Conflicts", _contended(conflict))
+            writing.pause_s = self._jittered(writing.step, self.monotonic() - writing.began_s)
+            writing.step, writing.silences = writing.step + 1, 0
+        except Unwritable as failure:
+            if writing.is_unknown:
+                raise Unavailable(f"{failure} now; before that it may have been") from failure
+            raise
+        except Unavailable as failure:
+            writing.is_unknown = writing.plan is not None
+            self._try_again(writing, "Retries", failure)
+            writing.pause_s = self._jittered(writing.silences)
+            writing.silences += 1
+        else:
+            self._crowd = min(max(writing.step - CALMING_STEPS, 0), MOST_STEPS)
+            self._heads.update(plan.heads)
+            self._count(plan)
+            return plan.outcomes
+        return None
+
+    def pause(self, writing: Writing) -> None:
+        """Wait before the next try."""
+        self._pause(writing.pause_s)
 
     def head(self, server: int) -> Head:
         """Where the log ends, as far as this writer knows."""
@@ -137,21 +190,16 @@ class Appender:
             head = self._heads[server] = self._log.head(server)
         return head
 
-    def _perform(self, plan: _Plan, deadline: float) -> None:
-        """Write the plan. While the outcome is unknown, only the very same write may be repeated."""
-        if not plan.commits:
-            return
-        now_s = self._clock() // 1000
-        for step in count():
-            try:
-                self._log.append(plan.commits, plan.receipts, now_s)
-                break
-            except Unavailable:
-                self._heads.clear()
-                if self._monotonic() > deadline:
-                    raise
-                self._measure("Retries")
-                self._pause(self._jittered(step))
+    def _perform(self, plan: _Plan) -> None:
+        if plan.commits:
+            self._log.append(plan.commits, plan.receipts, plan.now_ms // 1000)
+
+    def _try_again(self, writing: Writing, measured: str, reason: Exception) -> None:
+        """Guess no more where the logs end; at the deadline there is no next try, for this reason."""
+        self._heads.clear()
+        if self.monotonic() > writing.deadline:
+            raise reason
+        self._measure(measured)
 
     def _count(self, plan: _Plan) -> None:
         if plan.commits:
@@ -159,11 +207,10 @@ class Appender:
             self._measure("Events", sum(commit.n for commit in plan.commits))
 
     def _plan(self, appends: Sequence[Append]) -> _Plan:
-        plan = _Plan()
-        now_ms = self._clock()
+        plan = _Plan(self._clock())
         for append in appends:
             try:
-                outcome = self._outcome(append, plan, now_ms)
+                outcome = self._outcome(append, plan, plan.now_ms)
             except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
@@ -252,3 +299,9 @@ def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head
             raise ConditionFailed(match.event_id)
         head = commit.head
     return head
+
+
+def _contended(conflict: Conflict) -> Busy:
+    busy = Busy("too many writers contend for the log; nothing was written")
+    busy.__cause__ = conflict
+    return busy

@@ -17,9 +17,9 @@ from chalicelib.domain.deliveries import TRIES, Dropped, Failed
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.services.delivering import Delivering
 from chalicelib.store.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, Waiting
-from chalicelib.wiring import annals
 from chalicelib.wiring.delivery import delivering
 from infra.embedded.companions import serve_until_told
+from infra.embedded.opening import opened
 
 LOOK_S = 0.1
 BATCH = 200
@@ -102,7 +102,7 @@ class Courier:
 def main() -> None:
     """Deliver until SIGTERM, or until the server is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    parts = annals()
+    parts = opened()
     outbox = cast(SqliteOutbox, parts.outbox)
     courier = Courier(outbox, delivering(parts))
     forgotten = time.monotonic()

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from chalicelib.domain.organizations import DIRECTORY, inbox_of
 from chalicelib.services.consumers import catch_up
 from chalicelib.services.project import projector
-from chalicelib.wiring import Annals, annals
+from chalicelib.wiring import Annals
 from infra.embedded.companions import serve_until_told
+from infra.embedded.opening import opened
 
 LOOK_S = 0.1
 """How often it looks for new commits."""
@@ -60,7 +61,7 @@ class Pump:
 
 def main() -> None:
     """Run the consumers until SIGTERM, or until the server is gone."""
-    parts = annals()
+    parts = opened()
     serve_until_told("pump", LOOK_S, Pump(parts).turn)
     parts.close()
 

@@ -205,8 +205,17 @@ class Server:
         while self._unsettled:
             together, self._unsettled = self._unsettled, []
             for connection, later in together:
-                self._send(connection, later.settle().to_dict())
-                self._guarded(connection, self._go_on)
+                if later.pending.hurried():
+                    self._send(connection, later.settle().to_dict())
+                    self._guarded(connection, self._go_on)
+                else:
+                    self._settle_later(connection, later)
+
+    def _settle_later(self, connection: Connection, later: Later) -> None:
+        """The store does not answer: others are served meanwhile."""
+        self._selector.unregister(connection.socket)
+        answering = self._answering(connection, lambda: later)
+        later.pending.then(lambda: self._workers.submit(self._work, connection, answering))
 
     def _send(self, connection: Connection, answer: Answer) -> None:
         connection.stays = connection.stays and not self._stopping
@@ -229,6 +238,15 @@ class Server:
             self._close(connection)
 
     def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stepwise]) -> None:
+        self._selector.unregister(connection.socket)
+        workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
+        workers.submit(self._work, connection, self._answering(connection, answer))
+
+    def _answering(
+        self, connection: Connection, answer: Callable[[], Answer | Later | Stepwise]
+    ) -> Callable[[], Steps]:
+        """What finds the answer in a thread of its own, and says how to send it."""
+
         def stays() -> bool:
             connection.stays = connection.stays and not self._stopping
             return connection.stays
@@ -242,9 +260,7 @@ class Server:
             settled = found.settle().to_dict() if isinstance(found, Later) else found
             return _just(answer_bytes(settled, stays(), not connection.is_head))
 
-        self._selector.unregister(connection.socket)
-        workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
-        workers.submit(self._work, connection, answering)
+        return answering
 
     def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
         """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait.
