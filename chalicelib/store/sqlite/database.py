@@ -1,6 +1,5 @@
 """The SQLite file: its schema, one connection that writes, a few that read."""
 
-import os
 import re
 import sqlite3
 import threading
@@ -50,6 +49,7 @@ class Database:
 
     def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_s: float = BUSY_S) -> None:
         self._path = path
+        self._wal = path.with_name(f"{path.name}-wal")
         self._schema = schema
         # In WAL mode FULL is what makes COMMIT wait for the disk; NORMAL loses the latest, but never damages.
         self._synchronous = "FULL" if durable else "NORMAL"
@@ -139,12 +139,12 @@ class Database:
 
     def _identities(self) -> list[tuple[int, int] | None]:
         """Which files they are that our names lead to: what is written to others would be lost with this process."""
-        return [_identity(self._path), _identity(f"{self._path}-wal")]
+        return [_identity(self._path), _identity(self._wal)]
 
 
-def _identity(path: Path | str) -> tuple[int, int] | None:
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        found = os.stat(path)
+        found = path.stat()
     except OSError:
         return None
     return found.st_dev, found.st_ino
