@@ -43,7 +43,10 @@ class Commit:
     @cached_property
     def texts(self) -> list[str]:
         """The JSON of each event."""
-        return self.body[1:-1].split(_BETWEEN)
+        texts = self.body[1:-1].split(_BETWEEN)
+        if len(texts) != self.n:
+            raise LogBroken(f"session {self.session} of server {self.server} should have {self.n} events")
+        return texts
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

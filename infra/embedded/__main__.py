@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from infra.embedded import logs, tokens
-from infra.embedded.opening import opened, or_end, throw_away_unusable_views
+from infra.embedded.opening import opened, or_end, step_back, throw_away_unusable_views
 
 if TYPE_CHECKING:
     from chalicelib.services.wakes import Bell
@@ -87,10 +87,11 @@ def _room(most_connections: int) -> int:
 
 
 def _prepare(parts: "Annals") -> None:
-    """The first organization, and the observers that the file of observers names."""
+    """All that has to be so before anybody is served: also the first organization, and the file of observers."""
     from chalicelib.domain.errors import BadInput  # noqa: PLC0415
     from infra.embedded.observers_file import configure  # noqa: PLC0415
 
+    step_back(parts)
     parts.organizations.create(FIRST_ORGANIZATION)
     try:
         configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
