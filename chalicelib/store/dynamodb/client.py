@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
+
+from chalicelib.domain.errors import Unavailable
+from chalicelib.store.dynamodb.deadlines import left_s
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 CONNECT_TIMEOUT_S = 1
-READ_TIMEOUT_S = 5
+READ_TIMEOUT_S = 3
 ATTEMPTS = 3
 CONNECTIONS = 50
+
+_FIRST = re.compile(rb"attempt=1\b")
 
 
 def dynamodb_client(endpoint_url: str | None = None, region: str | None = None) -> DynamoDBClient:
@@ -33,4 +39,14 @@ def dynamodb_client(endpoint_url: str | None = None, region: str | None = None) 
             max_pool_connections=CONNECTIONS,
         ),
     )
+    events: Any = client.meta.events
+    events.register("before-send.dynamodb", refuse_late_retry)
     return client
+
+
+def refuse_late_retry(request: Any, **_: object) -> None:
+    """Raise `Unavailable` before an attempt that is not the first, if nobody could wait for its answer."""
+    said = request.headers.get("amz-sdk-request", b"attempt=1")
+    is_first = _FIRST.search(said if isinstance(said, bytes) else said.encode())
+    if not is_first and left_s() < CONNECT_TIMEOUT_S + READ_TIMEOUT_S:
+        raise Unavailable("DynamoDB does not answer, and there is no time to try again")
