@@ -93,6 +93,7 @@ class Appender:
         present: Present | None = None,
         measure: Measure = unmeasured,
         chance: random.Random | None = None,
+        left_s: Callable[[], float] = lambda: DEADLINE_S,
     ) -> None:
         self._log = log
         self._present = present or Present(log, NoViews())
@@ -101,6 +102,7 @@ class Appender:
         self.monotonic = monotonic
         self._measure = measure
         self._chance = chance or random.Random()
+        self._left_s = left_s
         self._heads: dict[int, Head] = {}
         self._crowd = 0
         """With which step the next request begins, should another be first."""
@@ -146,7 +148,7 @@ class Appender:
 
     def deadline(self) -> float:
         """When a request that comes now is tried for the last time."""
-        return self.monotonic() + DEADLINE_S
+        return self.monotonic() + min(DEADLINE_S, self._left_s())
 
     def begin(self, appends: Sequence[Append], deadline: float) -> Writing:
         """Requests that are to be written together."""

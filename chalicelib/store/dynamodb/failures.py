@@ -8,7 +8,6 @@ from http import HTTPStatus
 
 from botocore import exceptions
 from botocore.exceptions import ClientError, HTTPClientError
-from botocore.parsers import ResponseParserError
 
 from chalicelib.domain.errors import Unavailable
 from chalicelib.store.dynamodb.deadlines import left_s
@@ -50,8 +49,6 @@ def answered() -> Iterator[None]:
         raise Unavailable(f"DynamoDB cannot be reached: {failure}") from failure
     except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError) as failure:
         raise Unavailable(f"there are no credentials for DynamoDB: {failure}") from failure
-    except ResponseParserError as failure:
-        raise Unavailable("DynamoDB does not answer: what came instead is no answer of its own") from failure
 
 
 def _unanswered(failure: ClientError) -> bool:
