@@ -71,7 +71,7 @@ def test_a_write_that_fails_for_a_while_is_done_once_when_it_can_be(victim: Serv
     unlimited = resource.prlimit(victim.process.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
     try:
         with ThreadPoolExecutor(1) as pool:
-            payload = {"type": "json", "data": "x" * 100_000}
+            payload = {"type": "json", "data": "x" * 50_000}
             failing = pool.submit(member.post, {"events": [{"type": ["large"], "payload": payload}]})
             threading.Event().wait(SLOW_S)
             began = time.monotonic()

@@ -58,7 +58,7 @@ class Database:
         self._watcher: sqlite3.Connection | None = None
         self._version = 0
         with opening(path):
-            self._writer = self._connect()
+            self._writer = self._connect("rwc")
             with self._transaction() as connection:
                 self._prepare(connection)
             self._writer.execute(f"PRAGMA busy_timeout = {int(busy_s * 1000)}")
@@ -107,8 +107,10 @@ class Database:
                 self._watcher.close()
             self._writer.close()
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        """A connection; only the first one makes a file if there is none."""
+        address = f"{self._path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
