@@ -2,8 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from itertools import chain
 
 from chalicelib.domain.appends import RECEIPT_S, Append, AppendCondition, Receipt
@@ -22,6 +22,7 @@ from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
 from chalicelib.services.ports import Clock, Log, Measure, unmeasured
 from chalicelib.services.present import NoViews, Present
+from chalicelib.services.writing import Outcome, Plan, Writing
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
@@ -34,48 +35,6 @@ PATIENCE_S = 4.0
 LEAST_PART = 0.05
 """... but never shorter than this part."""
 DEADLINE_S = 10.0
-
-
-Outcome = Appended | Refused | Busy
-
-
-@dataclass
-class _Plan:
-    """What to write for a group of requests, and what to answer each once it is written."""
-
-    now_ms: int
-    commits: list[Commit] = field(default_factory=list)
-    receipts: list[Receipt] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    stored: dict[int, Head] = field(default_factory=dict)
-    """The heads that the plan builds on."""
-    heads: dict[int, Head] = field(default_factory=dict)
-    """The heads once it is written."""
-
-    def of_server(self, server: int) -> Iterator[Commit]:
-        return (commit for commit in self.commits if commit.server == server)
-
-    def receipt(self, server: int, key: str) -> Receipt | None:
-        return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
-
-
-@dataclass
-class Writing:
-    """A group of requests on its way into the log."""
-
-    appends: Sequence[Append]
-    deadline: float
-    """When it is tried for the last time."""
-    began_s: float
-    step: int
-    """How long the next pause may be, should another be first again."""
-    silences: int = 0
-    """How often the store gave no answer to the plan."""
-    pause_s: float = 0.0
-    """How long to wait before the next try."""
-    plan: _Plan | None = None
-    is_unknown: bool = False
-    """Whether the plan may be written already: then only the very same may be tried again."""
 
 
 class Appender:
@@ -192,7 +151,7 @@ class Appender:
             head = self._heads[server] = self._log.head(server)
         return head
 
-    def _perform(self, plan: _Plan) -> None:
+    def _perform(self, plan: Plan) -> None:
         if plan.commits:
             self._log.append(plan.commits, plan.receipts, plan.now_ms // 1000)
 
@@ -203,13 +162,13 @@ class Appender:
             raise reason
         self._measure(measured)
 
-    def _count(self, plan: _Plan) -> None:
+    def _count(self, plan: Plan) -> None:
         if plan.commits:
             self._measure("Commits", len(plan.commits))
             self._measure("Events", sum(commit.n for commit in plan.commits))
 
-    def _plan(self, appends: Sequence[Append]) -> _Plan:
-        plan = _Plan(self._clock())
+    def _plan(self, appends: Sequence[Append]) -> Plan:
+        plan = Plan(self._clock())
         for append in appends:
             try:
                 outcome = self._outcome(append, plan, plan.now_ms)
@@ -218,14 +177,14 @@ class Appender:
             plan.outcomes.append(outcome)
         return plan
 
-    def _outcome(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+    def _outcome(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
         try:
             return self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
         except ConditionFailed as refusal:
             # What matches may be this very request, written since we looked for its receipt.
             return self._replayed(append, plan, now_ms) or refusal
 
-    def _replayed(self, append: Append, plan: _Plan, now_ms: int) -> Outcome | None:
+    def _replayed(self, append: Append, plan: Plan, now_ms: int) -> Outcome | None:
         """The first answer to this idempotency key, if it was used before."""
         key = append.idempotency_key
         if key is None:
@@ -241,14 +200,14 @@ class Appender:
         key = append.idempotency_key
         return key is not None and self._log.receipt(append.server, key, self._clock() // 1000) is not None
 
-    def _commit(self, server: int, session: int, plan: _Plan) -> Commit:
+    def _commit(self, server: int, session: int, plan: Plan) -> Commit:
         planned = (commit for commit in plan.of_server(server) if commit.session == session)
         commit = next(planned, None) or self._log.commit(server, session)
         if commit is None:
             raise BadInput("the first request with this Idempotency-Key was granted, but is no longer kept")
         return commit
 
-    def _planned(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+    def _planned(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
         # Read once: other threads may learn of a later head any time, and what lies between must not go unchecked.
         stored = plan.stored.setdefault(append.server, self.head(append.server))
         self._check_condition(append, stored, plan)
@@ -271,7 +230,7 @@ class Appender:
             )
         return Appended(commit)
 
-    def _check_condition(self, append: Append, stored: Head, plan: _Plan) -> None:
+    def _check_condition(self, append: Append, stored: Head, plan: Plan) -> None:
         """Look at what came since `checked`, up to the head at least; the conditional write covers what comes now."""
         if append.condition is None:
             return

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from chalicelib.domain.appends import Append
 from chalicelib.domain.commits import Appended, Commit
 from chalicelib.domain.errors import Busy
-from chalicelib.services.append import Appender, Outcome, Writing
+from chalicelib.services.append import Appender
+from chalicelib.services.writing import Outcome, Writing
 
 MOST_TOGETHER = 256
 MOMENT_S = 0.25
