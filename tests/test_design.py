@@ -188,7 +188,7 @@ def test_tests_do_not_sleep_patch_or_skip(test: Path) -> None:
     assert used == set()
 
 
-def test_only_the_want_of_a_browser_of_node_or_of_a_shell_skips_a_test() -> None:
+def test_only_the_want_of_a_browser_of_node_of_a_shell_or_of_disks_skips_a_test() -> None:
     modules = [path for path in (ROOT / "tests").rglob("*.py") if "node_modules" not in path.parts]
     skips = {
         str(module.relative_to(ROOT))
@@ -196,7 +196,8 @@ def test_only_the_want_of_a_browser_of_node_or_of_a_shell_skips_a_test() -> None
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
     }
-    assert skips <= {f"tests/{name}/conftest.py" for name in ("api", "client", "clients", "console")}
+    conftests = {f"tests/{name}/conftest.py" for name in ("api", "client", "clients", "console")}
+    assert skips <= {*conftests, "tests/faults/disks.py"}
 
 
 @pytest.mark.parametrize("test", TESTS, ids=lambda test: str(test.relative_to(ROOT)))

@@ -29,8 +29,10 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.KeyTaken: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.Unwritable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotDelivered: HTTPStatus.BAD_GATEWAY,
     errors.Undeliverable: HTTPStatus.BAD_GATEWAY,
+    errors.Unusable: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 
@@ -85,7 +87,12 @@ def of(error: errors.AnnalsError) -> Response:
         members["eventId"] = error.event_id
     if isinstance(error, errors.Forbidden):
         members["error"] = [str(error)]  # where clients of push-jobs look for it
-    return problem(status, str(error), members, {"Retry-After": "1"} if status == 503 else {})
+    return problem(status, str(error), members, {"Retry-After": _retry_after(error)} if status == 503 else {})
+
+
+def _retry_after(error: errors.AnnalsError) -> str:
+    """A disk that is full stays so for longer than others are in the way."""
+    return "5" if isinstance(error, errors.Unwritable) else "1"
 
 
 def problem(

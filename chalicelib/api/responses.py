@@ -31,9 +31,10 @@ FAR_US = 3_600_000_000
 class Later(Response):
     """An answer that is known once something is written; the embedded server lets others join before it asks."""
 
-    def __init__(self, settle: Callable[[], Response]) -> None:
+    def __init__(self, settle: Callable[[], Response], pending: Pending) -> None:
         super().__init__("")
         self.settle = settle
+        self.pending = pending
 
     def to_dict(self, binary_types: list[str] | None = None) -> Any:
         """Not an answer yet: whoever called the app has to settle it."""
@@ -60,7 +61,7 @@ class Stepwise(Response):
 
 def published(pending: Pending) -> Response:
     """What a publisher gets, at once or later."""
-    return _published(pending.result()) if pending.done else Later(lambda: _published(pending.result()))
+    return _published(pending.result()) if pending.done else Later(lambda: _published(pending.result()), pending)
 
 
 def _published(outcome: Appended | Head) -> Response:

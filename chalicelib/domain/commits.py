@@ -41,7 +41,10 @@ class Commit:
     @cached_property
     def texts(self) -> list[str]:
         """The JSON of each event."""
-        return texts_of(self.body)
+        texts = texts_of(self.body)
+        if len(texts) != self.n:
+            raise LogBroken(f"session {self.session} of server {self.server} should have {self.n} events")
+        return texts
 
     @cached_property
     def events(self) -> tuple[Event, ...]:

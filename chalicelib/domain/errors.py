@@ -16,7 +16,9 @@ AnnalsError
 │   └── KeyTaken                the idempotency key is in use
 ├── Busy                        too many writers for the time there was
 ├── Unavailable                 the store gave no answer: the outcome is unknown
-├── LogBroken                   the stored log contradicts itself
+├── Unwritable                  the store takes nothing now: its disk is full or read-only
+├── Unusable                    what is stored cannot be read: it is damaged, or not ours
+│   └── LogBroken               the stored log contradicts itself
 └── NotDelivered                a channel did not take a message: try again later
     └── Undeliverable           it never will: no use to try again
 """
@@ -103,14 +105,22 @@ class KeyTaken(Conflict):
 
 
 class Busy(AnnalsError):
-    """Too many writers contended for the log; nothing was written."""
+    """There was no time for it: too many writers, or a store that is slow to answer them; nothing was written."""
 
 
 class Unavailable(AnnalsError):
     """The store gave no answer in time: what was asked may or may not have happened."""
 
 
-class LogBroken(AnnalsError):
+class Unwritable(AnnalsError):
+    """The store takes nothing now, for its disk is full or read-only; nothing was written."""
+
+
+class Unusable(AnnalsError):
+    """What is stored cannot be read: it is damaged, or not ours. Somebody has to look."""
+
+
+class LogBroken(Unusable):
     """The stored log contradicts itself; reading on could skip or repeat events."""
 
 

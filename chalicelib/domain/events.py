@@ -16,6 +16,7 @@ from pydantic import AfterValidator, Field, StringConstraints
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import timestamps
+from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.event_types import LONGEST_BYTES, CheckedEventType, EventType, joined
 from chalicelib.domain.ids import Id
 from chalicelib.domain.model import Model
@@ -140,7 +141,10 @@ class Event:
     @cached_property
     def stored(self) -> Stored:
         """The event's own fields, parsed when first asked for."""
-        return decode(self.text)
+        try:
+            return decode(self.text)
+        except (ValueError, LookupError, TypeError) as failure:
+            raise LogBroken(f"event {self.id} cannot be read") from failure
 
     @property
     def wire(self) -> str:

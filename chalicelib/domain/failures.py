@@ -10,10 +10,11 @@ MOST_PLACES = 5
 _QUOTE_NOBODY = (
     errors.Busy,
     errors.ConditionFailed,
-    errors.LogBroken,
     errors.SessionTaken,
     errors.TooLarge,
     errors.Unavailable,
+    errors.Unusable,
+    errors.Unwritable,
     ArithmeticError,
     AttributeError,
     ImportError,

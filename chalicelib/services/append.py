@@ -2,17 +2,27 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import chain, count
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from itertools import chain
 
 from chalicelib.domain.appends import RECEIPT_S, Append, AppendCondition, Receipt
 from chalicelib.domain.commits import Appended, Commit, chained, next_commit
-from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, Conflict, KeyReused, Refused, Unavailable
+from chalicelib.domain.errors import (
+    BadInput,
+    Busy,
+    ConditionFailed,
+    Conflict,
+    KeyReused,
+    Refused,
+    Unavailable,
+    Unwritable,
+)
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import EVENT_ID_END
 from chalicelib.services.ports import Clock, Log, Measure, unmeasured
 from chalicelib.services.present import NoViews, Present
+from chalicelib.services.writing import Outcome, Plan, Writing
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
@@ -25,28 +35,6 @@ PATIENCE_S = 4.0
 LEAST_PART = 0.05
 """... but never shorter than this part."""
 DEADLINE_S = 10.0
-
-
-Outcome = Appended | Refused | Busy
-
-
-@dataclass
-class _Plan:
-    """What to write for a group of requests, and what to answer each once it is written."""
-
-    commits: list[Commit] = field(default_factory=list)
-    receipts: list[Receipt] = field(default_factory=list)
-    outcomes: list[Outcome] = field(default_factory=list)
-    stored: dict[int, Head] = field(default_factory=dict)
-    """The heads that the plan builds on."""
-    heads: dict[int, Head] = field(default_factory=dict)
-    """The heads once it is written."""
-
-    def of_server(self, server: int) -> Iterator[Commit]:
-        return (commit for commit in self.commits if commit.server == server)
-
-    def receipt(self, server: int, key: str) -> Receipt | None:
-        return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
 
 
 class Appender:
@@ -64,14 +52,16 @@ class Appender:
         present: Present | None = None,
         measure: Measure = unmeasured,
         chance: random.Random | None = None,
+        left_s: Callable[[], float] = lambda: DEADLINE_S,
     ) -> None:
         self._log = log
         self._present = present or Present(log, NoViews())
         self._clock = clock
         self._pause = pause
-        self._monotonic = monotonic
+        self.monotonic = monotonic
         self._measure = measure
         self._chance = chance or random.Random()
+        self._left_s = left_s
         self._heads: dict[int, Head] = {}
         self._crowd = 0
         """With which step the next request begins, should another be first."""
@@ -110,25 +100,49 @@ class Appender:
         Raises `Busy` if others kept winning until the deadline (nothing written), and `Unavailable` if the
         store did not answer (it may have written all of it).
         """
-        began_s = self._monotonic()
-        deadline = began_s + DEADLINE_S
-        for step in count(self._crowd):
-            plan = self._plan(appends)
-            try:
-                self._perform(plan, deadline)
-            except Conflict as conflict:
-                self._measure("Conflicts")
-                self._heads.clear()
-                now_s = self._monotonic()
-                if now_s > deadline:
-                    raise Busy("too many writers contend for the log; nothing was written") from conflict
-                self._pause(self._jittered(step, now_s - began_s))
-            else:
-                self._crowd = min(max(step - CALMING_STEPS, 0), MOST_STEPS)
-                self._heads.update(plan.heads)
-                self._count(plan)
-                return plan.outcomes
-        raise AssertionError("count() does not end")
+        writing = self.begin(appends, self.deadline())
+        while (outcomes := self.attempt(writing)) is None:
+            self.pause(writing)
+        return outcomes
+
+    def deadline(self) -> float:
+        """When a request that comes now is tried for the last time."""
+        return self.monotonic() + min(DEADLINE_S, self._left_s())
+
+    def begin(self, appends: Sequence[Append], deadline: float) -> Writing:
+        """Requests that are to be written together."""
+        return Writing(appends, deadline, self.monotonic(), self._crowd)
+
+    def attempt(self, writing: Writing) -> list[Outcome] | None:
+        """Try once to write a group; None: it has to be tried again, after a pause."""
+        try:
+            plan = writing.plan = writing.plan or self._plan(writing.appends)
+            self._perform(plan)
+        except Conflict as conflict:
+            # Somebody else has the place, so nothing of ours was written: it is numbered anew.
+            writing.plan, writing.is_unknown = None, False
+            self._try_again(writing, "Conflicts", _contended(conflict))
+            writing.pause_s = self._jittered(writing.step, self.monotonic() - writing.began_s)
+            writing.step, writing.silences = writing.step + 1, 0
+        except Unwritable as failure:
+            if writing.is_unknown:
+                raise Unavailable(f"{failure} now; before that it may have been") from failure
+            raise
+        except Unavailable as failure:
+            writing.is_unknown = writing.plan is not None
+            self._try_again(writing, "Retries", failure)
+            writing.pause_s = self._jittered(writing.silences)
+            writing.silences += 1
+        else:
+            self._crowd = min(max(writing.step - CALMING_STEPS, 0), MOST_STEPS)
+            self._heads.update(plan.heads)
+            self._count(plan)
+            return plan.outcomes
+        return None
+
+    def pause(self, writing: Writing) -> None:
+        """Wait before the next try."""
+        self._pause(writing.pause_s)
 
     def head(self, server: int) -> Head:
         """Where the log ends, as far as this writer knows."""
@@ -137,46 +151,40 @@ class Appender:
             head = self._heads[server] = self._log.head(server)
         return head
 
-    def _perform(self, plan: _Plan, deadline: float) -> None:
-        """Write the plan. While the outcome is unknown, only the very same write may be repeated."""
-        if not plan.commits:
-            return
-        now_s = self._clock() // 1000
-        for step in count():
-            try:
-                self._log.append(plan.commits, plan.receipts, now_s)
-                break
-            except Unavailable:
-                self._heads.clear()
-                if self._monotonic() > deadline:
-                    raise
-                self._measure("Retries")
-                self._pause(self._jittered(step))
+    def _perform(self, plan: Plan) -> None:
+        if plan.commits:
+            self._log.append(plan.commits, plan.receipts, plan.now_ms // 1000)
 
-    def _count(self, plan: _Plan) -> None:
+    def _try_again(self, writing: Writing, measured: str, reason: Exception) -> None:
+        """Guess no more where the logs end; at the deadline there is no next try, for this reason."""
+        self._heads.clear()
+        if self.monotonic() > writing.deadline:
+            raise reason
+        self._measure(measured)
+
+    def _count(self, plan: Plan) -> None:
         if plan.commits:
             self._measure("Commits", len(plan.commits))
             self._measure("Events", sum(commit.n for commit in plan.commits))
 
-    def _plan(self, appends: Sequence[Append]) -> _Plan:
-        plan = _Plan()
-        now_ms = self._clock()
+    def _plan(self, appends: Sequence[Append]) -> Plan:
+        plan = Plan(self._clock())
         for append in appends:
             try:
-                outcome = self._outcome(append, plan, now_ms)
+                outcome = self._outcome(append, plan, plan.now_ms)
             except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
 
-    def _outcome(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+    def _outcome(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
         try:
             return self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
         except ConditionFailed as refusal:
             # What matches may be this very request, written since we looked for its receipt.
             return self._replayed(append, plan, now_ms) or refusal
 
-    def _replayed(self, append: Append, plan: _Plan, now_ms: int) -> Outcome | None:
+    def _replayed(self, append: Append, plan: Plan, now_ms: int) -> Outcome | None:
         """The first answer to this idempotency key, if it was used before."""
         key = append.idempotency_key
         if key is None:
@@ -192,14 +200,14 @@ class Appender:
         key = append.idempotency_key
         return key is not None and self._log.receipt(append.server, key, self._clock() // 1000) is not None
 
-    def _commit(self, server: int, session: int, plan: _Plan) -> Commit:
+    def _commit(self, server: int, session: int, plan: Plan) -> Commit:
         planned = (commit for commit in plan.of_server(server) if commit.session == session)
         commit = next(planned, None) or self._log.commit(server, session)
         if commit is None:
             raise BadInput("the first request with this Idempotency-Key was granted, but is no longer kept")
         return commit
 
-    def _planned(self, append: Append, plan: _Plan, now_ms: int) -> Outcome:
+    def _planned(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
         # Read once: other threads may learn of a later head any time, and what lies between must not go unchecked.
         stored = plan.stored.setdefault(append.server, self.head(append.server))
         self._check_condition(append, stored, plan)
@@ -222,7 +230,7 @@ class Appender:
             )
         return Appended(commit)
 
-    def _check_condition(self, append: Append, stored: Head, plan: _Plan) -> None:
+    def _check_condition(self, append: Append, stored: Head, plan: Plan) -> None:
         """Look at what came since `checked`, up to the head at least; the conditional write covers what comes now."""
         if append.condition is None:
             return
@@ -252,3 +260,9 @@ def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head
             raise ConditionFailed(match.event_id)
         head = commit.head
     return head
+
+
+def _contended(conflict: Conflict) -> Busy:
+    busy = Busy("too many writers contend for the log; nothing was written")
+    busy.__cause__ = conflict
+    return busy

@@ -1,33 +1,54 @@
 """Group commit: requests that wait together are written together, each its own session.
 
 Requests gather in a queue. Whoever needs an outcome first writes the whole queue; the others find theirs done. So one
-caller alone pays no hand-over, and many pay for one fsync.
+caller alone pays no hand-over, and many pay for one fsync. A caller in a hurry tries once: if the store does not
+answer, a thread goes on with it, and meanwhile nobody else is kept waiting in vain.
 """
 
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from chalicelib.domain.appends import Append
 from chalicelib.domain.commits import Appended, Commit
-from chalicelib.services.append import Appender, Outcome
+from chalicelib.domain.errors import Busy
+from chalicelib.services.append import Appender
+from chalicelib.services.writing import Outcome, Writing
 
 MOST_TOGETHER = 256
+MOMENT_S = 0.25
+"""How long one in a hurry waits for others who write."""
+SLOW_S = 1.0
+"""A store that has not answered for so long is too slow for more requests."""
 
 
 class Waiting:
     """A request in the queue."""
 
-    __slots__ = ("_commit", "append", "outcome")
+    __slots__ = ("_commit", "append", "deadline", "outcome", "tell")
 
-    def __init__(self, append: Append, commit: "GroupCommit") -> None:
+    def __init__(self, append: Append, deadline: float, commit: "GroupCommit") -> None:
         self.append = append
+        self.deadline = deadline
         self.outcome: Outcome | BaseException | None = None
+        self.tell: Callable[[], object] | None = None
+        """Who is told, if anybody, when the outcome is known."""
         self._commit = commit
 
     @property
     def done(self) -> bool:
         """Whether the outcome is known."""
         return self.outcome is not None
+
+    def hurried(self) -> bool:
+        """Have it written if the store answers at once; whether the outcome is known."""
+        while not self.done and self._commit.write_in_a_hurry():
+            pass
+        return self.done
+
+    def then(self, tell: Callable[[], object]) -> None:
+        """Have `tell` called, by whoever writes, when the outcome is known; perhaps at once."""
+        self._commit.tell_of(self, tell)
 
     def result(self) -> Appended:
         """The commit, or raise why there is none."""
@@ -36,6 +57,14 @@ class Waiting:
         if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
+
+
+@dataclass(frozen=True, slots=True)
+class _Group:
+    """Requests that are written together."""
+
+    waiting: list[Waiting]
+    writing: Writing
 
 
 class GroupCommit:
@@ -47,10 +76,18 @@ class GroupCommit:
         self._mutex = threading.Lock()
         self._turn = threading.Lock()
         self._queue: list[Waiting] = []
+        self._begun: _Group | None = None
+        """The group that is to be tried again; changed only by who has the turn."""
+        self._slow_since: float | None = None
+        self._goes_on = False
+        """Whether a thread takes care of what those in a hurry left behind."""
 
     def submit(self, append: Append) -> Waiting:
         """Queue a request; it is written when somebody asks for its result, or for that of another in the queue."""
-        waiting = Waiting(self._appender.checked(append), self)
+        since = self._slow_since
+        if since is not None and self._appender.monotonic() - since > SLOW_S:
+            raise Busy("the store is slow to answer; nothing was written")
+        waiting = Waiting(self._appender.checked(append), self._appender.deadline(), self)
         with self._mutex:
             self._queue.append(waiting)
         return waiting
@@ -62,18 +99,74 @@ class GroupCommit:
     def write(self) -> None:
         """Write what is in the queue; while others write, more gathers there."""
         with self._turn:
-            with self._mutex:
-                group, self._queue = self._queue[:MOST_TOGETHER], self._queue[MOST_TOGETHER:]
-            if group:
-                self._write(group)
+            group = self._next()
+            while group is not None and not self._is_settled(group):
+                self._appender.pause(group.writing)
 
-    def _write(self, group: list[Waiting]) -> None:
-        outcomes: list[Outcome] | list[BaseException]
+    def write_in_a_hurry(self) -> bool:
+        """Write what is in the queue, if that takes a moment; False: a thread of its own goes on with it."""
+        if self._turn.acquire(timeout=MOMENT_S):
+            try:
+                is_new = self._begun is None
+                group = self._next()
+                if group is None or (is_new and self._is_settled(group)):
+                    return True
+            finally:
+                self._turn.release()
+        with self._mutex:
+            begins, self._goes_on = not self._goes_on, True
+        if begins:
+            threading.Thread(target=self._go_on, name="annals-writer", daemon=True).start()
+        return False
+
+    def tell_of(self, waiting: Waiting, tell: Callable[[], object]) -> None:
+        """Have `tell` called when the outcome of `waiting` is known."""
+        with self._mutex:
+            if not waiting.done:
+                waiting.tell = tell
+                return
+        tell()
+
+    def _go_on(self) -> None:
+        """Until nothing is left behind."""
+        while True:
+            self.write()
+            with self._mutex:
+                if not self._queue and self._begun is None:
+                    self._goes_on = False
+                    return
+
+    def _next(self) -> _Group | None:
+        """The group that is to be tried now; for who has the turn."""
+        if self._begun is None:
+            with self._mutex:
+                taken, self._queue = self._queue[:MOST_TOGETHER], self._queue[MOST_TOGETHER:]
+            if taken:
+                appends = [waiting.append for waiting in taken]
+                deadline = min(waiting.deadline for waiting in taken)
+                self._begun = _Group(taken, self._appender.begin(appends, deadline))
+        return self._begun
+
+    def _is_settled(self, group: _Group) -> bool:
+        """Try once; whether the outcomes of the group are known, and everybody has theirs."""
+        outcomes: list[Outcome] | list[BaseException] | None
         try:
-            outcomes = self._appender.append_group([waiting.append for waiting in group])
+            outcomes = self._appender.attempt(group.writing)
         except BaseException as failure:
-            outcomes = [failure] * len(group)
-        for waiting, outcome in zip(group, outcomes, strict=True):
-            waiting.outcome = outcome
-            if isinstance(outcome, Appended) and not outcome.replayed:
-                self._written(outcome.commit)
+            outcomes = [failure] * len(group.waiting)
+        if outcomes is None:
+            self._slow_since = self._slow_since or self._appender.monotonic()
+            return False
+        self._begun = self._slow_since = None
+        with self._mutex:
+            for waiting, outcome in zip(group.waiting, outcomes, strict=True):
+                waiting.outcome = outcome
+        self._tell(group)
+        return True
+
+    def _tell(self, group: _Group) -> None:
+        for waiting in group.waiting:
+            if isinstance(waiting.outcome, Appended) and not waiting.outcome.replayed:
+                self._written(waiting.outcome.commit)
+            if waiting.tell is not None:
+                waiting.tell()

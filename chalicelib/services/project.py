@@ -21,6 +21,9 @@ from chalicelib.domain.records import (
 from chalicelib.services.consumers import Consumer, checkpoint_of, run
 from chalicelib.services.ports import Log, Views
 
+REBUILD = "rebuild"
+"""The consumer that builds them anew."""
+
 
 def projector(views: Views) -> Consumer:
     """The consumer that keeps the views up to date."""
@@ -34,7 +37,7 @@ def rebuild(
 
     Two at the same time do no harm: both go on with what was begun last.
     """
-    builder = Consumer("rebuild", projector(views).handle)
+    builder = Consumer(REBUILD, projector(views).handle)
     _begin(builder.name, kept or Head(server), views)
     while run(builder, server, log, views, kept=kept):
         progress(checkpoint_of(builder.name, server, views).head.session, log.head(server).session)
@@ -42,6 +45,13 @@ def rebuild(
     # All of them, for a rebuild that crashed and a projector that was late may have left something.
     for generation in range(1, checkpoint_of(PROJECT, server, views).generation):
         _forget(Checkpoint(Head(server), generation), views)
+
+
+def start_over(server: int, views: Views) -> None:
+    """Let the views of a server be built anew from nothing; until they are, all is read from the log."""
+    current = checkpoint_of(PROJECT, server, views)
+    newest = max(current.generation, checkpoint_of(REBUILD, server, views).generation)
+    views.put([Checkpoint(Head(server), newest + 1).change(PROJECT, current.was)])
 
 
 def _begin(builder: str, start: Head, views: Views) -> None:

@@ -9,6 +9,7 @@ from chalicelib.services.present import Present
 from chalicelib.services.wakes import Looking
 from chalicelib.settings import Settings
 from chalicelib.store.dynamodb.client import dynamodb_client
+from chalicelib.store.dynamodb.deadlines import left_s
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.metering import metered
 from chalicelib.store.dynamodb.views import DynamoViews
@@ -26,7 +27,7 @@ def means(settings: Settings, clock: Clock) -> Means:
     log = DynamoLog(client, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(client, settings.views_table)
     present = Present(log, views)
-    appender = Appender(log, clock, present=present, measure=measure)
+    appender = Appender(log, clock, present=present, measure=measure, left_s=left_s)
 
     def mailer() -> Mailer:
         from chalicelib.delivery.ses import SesMailer, ses_client  # noqa: PLC0415  (only who delivers needs it)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,6 +13,7 @@ from chalicelib.api.callers import Caller
 from chalicelib.domain.errors import BadInput, Forbidden
 from chalicelib.domain.organizations import name_checked
 from chalicelib.settings import Settings
+from chalicelib.store.dynamodb.deadlines import within
 
 if TYPE_CHECKING:
     from chalicelib.observability import Watch
@@ -31,7 +33,14 @@ def watch() -> Watch | None:
 
 
 def observed(event: Any, get_response: Callable[[Any], T]) -> T:
-    """Middleware of Chalice: a request, or an event of another function, handled while that is watched."""
+    """Middleware of Chalice: a request, or an event of another function, handled in time and while that is watched."""
+    is_request = isinstance(event, Request)
+    left_ms = getattr(event.lambda_context if is_request else event.context, "get_remaining_time_in_millis", None)
+    with nullcontext() if left_ms is None else within(left_ms() / 1000):
+        return _observed(event, get_response)
+
+
+def _observed(event: Any, get_response: Callable[[Any], T]) -> T:
     watching = watch()
     if watching is None:
         return get_response(event)

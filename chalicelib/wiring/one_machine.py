@@ -18,11 +18,14 @@ from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
 from chalicelib.wiring.parts import Means
 
+BUSY_S = 0.5
+"""The server's reading thread writes too, so it does not wait long for others; the appender tries again."""
+
 
 def means(settings: Settings, clock: Clock) -> Means:
     """Group commit, and readers told at once."""
     folder = settings.data_dir
-    database = Database(folder / "annals.sqlite")
+    database = Database(folder / "annals.sqlite", busy_s=BUSY_S)
     views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
     # Views may be thrown away, and how far observers were told may not, so that is kept with the outbox.
     outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"

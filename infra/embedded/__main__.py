@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from infra.embedded import logs, tokens
+from infra.embedded.opening import opened, or_end, step_back, throw_away_unusable_views
 
 if TYPE_CHECKING:
     from chalicelib.services.wakes import Bell
@@ -38,30 +39,25 @@ def main() -> None:
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)
-    signing_key = tokens.checked(os.environ.setdefault("JWT_KEY", tokens.key(data_dir)))
+    signing_key = tokens.checked(os.environ.get("JWT_KEY") or or_end(lambda: tokens.key(data_dir)))
+    os.environ["JWT_KEY"] = signing_key
 
     from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
-    from chalicelib.domain.errors import BadInput  # noqa: PLC0415
     from chalicelib.services.wakes import Bell  # noqa: PLC0415
-    from chalicelib.wiring import annals  # noqa: PLC0415
     from infra.embedded.companions import Companion  # noqa: PLC0415
     from infra.embedded.gateway import Gateway  # noqa: PLC0415
-    from infra.embedded.observers_file import configure  # noqa: PLC0415
     from infra.embedded.server import MOST_WAITING, WORKERS, Server  # noqa: PLC0415
 
-    parts = annals()
+    or_end(lambda: throw_away_unusable_views(data_dir))
+    parts = opened()
     bell = cast(Bell, parts.wake)  # in one process nobody has to look
     # What exists now stays, and requests leave no cycles: the collector need not look often.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(SWITCH_S)
-    parts.organizations.create(FIRST_ORGANIZATION)
-    try:
-        configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
-    except BadInput as refusal:
-        sys.exit(f"the observers cannot be configured: {refusal}")
+    or_end(lambda: _prepare(parts))
     threads, room = WORKERS if parts.settings.streams else MOST_WAITING, _room(parts.settings.most_connections)
-    server = Server(Gateway(app), bell, host, port, threads, room, parts.settings.idle_s)
+    server = or_end(lambda: Server(Gateway(app), bell, host, port, threads, room, parts.settings.idle_s))
     serving = threading.Thread(target=server.serve, daemon=True)
     serving.start()
     token = tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
@@ -88,6 +84,19 @@ def _room(most_connections: int) -> int:
         files = min(files, max(soft, hard))
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
     return min(most_connections, max(files - OWN_FILES, files // 2))
+
+
+def _prepare(parts: "Annals") -> None:
+    """All that has to be so before anybody is served: also the first organization, and the file of observers."""
+    from chalicelib.domain.errors import BadInput  # noqa: PLC0415
+    from infra.embedded.observers_file import configure  # noqa: PLC0415
+
+    step_back(parts)
+    parts.organizations.create(FIRST_ORGANIZATION)
+    try:
+        configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
+    except BadInput as refusal:
+        sys.exit(f"the observers cannot be configured: {refusal}")
 
 
 def _watch(parts: "Annals", bell: "Bell") -> None:

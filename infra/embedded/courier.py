@@ -11,15 +11,15 @@ import resource
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import cast
+from typing import NamedTuple, cast
 
 from chalicelib.domain.deliveries import TRIES, Dropped, Failed
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.services.delivering import Delivering
 from chalicelib.store.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, Waiting
-from chalicelib.wiring import annals
 from chalicelib.wiring.delivery import delivering
-from infra.embedded.companions import serve_until_told
+from infra.embedded.companions import Patience, for_each, serve_until_told
+from infra.embedded.opening import opened
 
 LOOK_S = 0.1
 BATCH = 200
@@ -38,19 +38,25 @@ class Courier:
         self._delivering = delivering
         self._pools = {channel: ThreadPoolExecutor(n, f"courier-{channel}") for channel, n in THREADS.items()}
         self._busy: set[tuple[int, str]] = set()
+        self._resting: dict[tuple[int, str], Patience] = {}
+        """Lanes on which the last work failed: the store did not answer, or their log is damaged."""
         self._mutex = threading.Lock()
+        self._owed: dict[int, _Outcome] = {}
+        """What came of tries, but could not be kept: it is not tried again, only kept again."""
         self._stopped = False
 
     def look(self) -> None:
         """Set to work on every lane where something waits and nobody works yet."""
-        for lane in self._outbox.lanes():
-            # Asked before the lane counts as busy: if the store gives no answer, somebody has to look again.
-            channel = self._delivering.channel_of(*lane)
-            with self._mutex:
-                if lane in self._busy:
-                    continue
-                self._busy.add(lane)
-            self._pools[channel].submit(self._work, *lane)
+        for_each(self._outbox.lanes(), self._set_to_work)
+
+    def _set_to_work(self, lane: tuple[int, str]) -> None:
+        # Asked before the lane counts as busy: if the store gives no answer, somebody has to look again.
+        channel = self._delivering.channel_of(*lane)
+        with self._mutex:
+            if lane in self._busy or (lane in self._resting and self._resting[lane].is_resting):
+                return
+            self._busy.add(lane)
+        self._pools[channel].submit(self._work, *lane)
 
     def stop(self) -> None:
         """Begin nothing any more, and let what is under way end."""
@@ -67,42 +73,58 @@ class Courier:
                     after = waiting.n
                     if not self._stopped and waiting.delivery.key not in held and not self._told(waiting):
                         held.add(waiting.delivery.key)
+            if patience := self._resting.pop((server, observer), None):
+                patience.went_on()
         except AnnalsError as failure:
-            _log.warning("%s: %s", type(failure).__name__, failure)
+            self._resting.setdefault((server, observer), Patience(LOOK_S)).failed(failure)
         finally:
             with self._mutex:
                 self._busy.discard((server, observer))
 
     def _told(self, waiting: Waiting) -> bool:
         """Try it, if it is due; whether those behind it may go on."""
-        now_ms = time.time_ns() // 1_000_000
-        if waiting.due_ms > now_ms:
+        if waiting.due_ms > _now_ms():
             return False
+        found = self._owed.get(waiting.n)
+        if found is None:
+            found = self._owed[waiting.n] = self._outcome(waiting)
+        self._outbox.settle(waiting.n, *found)
+        del self._owed[waiting.n]
+        return found.state != WAITING
+
+    def _outcome(self, waiting: Waiting) -> "_Outcome":
         tries = waiting.tries + 1
         if tries > TRIES:
-            self._outbox.settle(waiting.n, PARKED, now_ms, "the process ended at each of its tries")
-            return True
+            return _Outcome(PARKED, _now_ms(), "the process ended at each of its tries")
         self._outbox.try_now(waiting.n)
-        outcome = self._delivering.attempt(waiting.delivery, tries)
-        now_ms = time.time_ns() // 1_000_000
-        match outcome:
+        match self._delivering.attempt(waiting.delivery, tries):
             case Failed(error, None):
                 _log.warning("delivery %s is parked after %d tries: %s", waiting.delivery.id, tries, error)
-                self._outbox.settle(waiting.n, PARKED, now_ms, error)
+                return _Outcome(PARKED, _now_ms(), error)
             case Failed(error, pause_s) if pause_s is not None:
-                self._outbox.settle(waiting.n, WAITING, now_ms + int(pause_s * 1000), error)
-                return False
+                return _Outcome(WAITING, _now_ms() + int(pause_s * 1000), error)
             case Dropped(reason):
-                self._outbox.settle(waiting.n, DROPPED, now_ms, reason)
+                return _Outcome(DROPPED, _now_ms(), reason)
             case _:
-                self._outbox.settle(waiting.n, SENT, now_ms)
-        return True
+                return _Outcome(SENT, _now_ms())
+
+
+class _Outcome(NamedTuple):
+    """What came of a try: sent, dropped, parked, or waiting until `at_ms`."""
+
+    state: int
+    at_ms: int
+    error: str = ""
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def main() -> None:
     """Deliver until SIGTERM, or until the server is gone."""
     resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    parts = annals()
+    parts = opened()
     outbox = cast(SqliteOutbox, parts.outbox)
     courier = Courier(outbox, delivering(parts))
     forgotten = time.monotonic()

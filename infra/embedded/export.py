@@ -14,8 +14,9 @@ from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.exports import Export
 from chalicelib.services.exporting import lines, next_export
 from chalicelib.store.dynamodb.items import item_from_commit
-from chalicelib.wiring import Annals, annals
+from chalicelib.wiring import Annals
 from infra.embedded.export_files import ExportFolder
+from infra.embedded.opening import opened
 from infra.progress import Progress
 
 
@@ -58,11 +59,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Export the local log in the layout of DynamoDB's exports.")
     parser.add_argument("--full", action="store_true", help="everything anew, not only what is new")
     args = parser.parse_args()
-    parts = annals()
+    parts = opened()
     try:
         if not export(parts, ExportFolder(parts.settings.exports.directory, parts.clock), args.full):
             print("Nothing is new since the last export.")
-    except AnnalsError as failure:
+    except (AnnalsError, OSError) as failure:
         sys.exit(f"The log cannot be exported: {failure}")
     finally:
         parts.close()

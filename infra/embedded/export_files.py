@@ -75,8 +75,15 @@ class ExportFolder:
 
     def write(self, export: Export, lines: Iterator[bytes], show: Callable[[int], None]) -> int:
         """Write the export as a whole; how many items it has."""
-        shutil.rmtree(self._root / _ASIDE, ignore_errors=True)
-        aside = self._root / _ASIDE / export.id
+        unfinished = self._root / _ASIDE
+        shutil.rmtree(unfinished, ignore_errors=True)
+        try:
+            return self._write(export, unfinished / export.id, lines, show)
+        except OSError:
+            shutil.rmtree(unfinished, ignore_errors=True)  # a disk that is full needs the space
+            raise
+
+    def _write(self, export: Export, aside: Path, lines: Iterator[bytes], show: Callable[[int], None]) -> int:
         (aside / DATA).mkdir(parents=True)
         files = self._data_files(export, aside, lines, show)
         _with_checksum(aside / FILES, files_manifest(files))

@@ -13,6 +13,8 @@ class Margined(logging.Formatter):
 
 def begin(name: str = "") -> None:
     """Write the process's log to standard error."""
+    # What cannot be written, for the disk is full perhaps, is no reason to write more.
+    logging.raiseExceptions = False
     handler = logging.StreamHandler()
     handler.setFormatter(Margined(f"%(asctime)s %(levelname)s {name and f'{name}: '}%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

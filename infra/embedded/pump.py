@@ -6,11 +6,12 @@ It needs no word from the server: it sees in the log what is new. Reads are exac
 import time
 from dataclasses import dataclass
 
-from chalicelib.domain.organizations import DIRECTORY, inbox_of
+from chalicelib.domain.organizations import DIRECTORY, Organization, inbox_of
 from chalicelib.services.consumers import catch_up
 from chalicelib.services.project import projector
-from chalicelib.wiring import Annals, annals
-from infra.embedded.companions import serve_until_told
+from chalicelib.wiring import Annals
+from infra.embedded.companions import for_each, serve_until_told
+from infra.embedded.opening import opened
 
 LOOK_S = 0.1
 """How often it looks for new commits."""
@@ -39,28 +40,33 @@ class Pump:
             self.next_clean = time.monotonic() + CLEAN_S
 
     def _consume(self) -> None:
-        parts, project = self.parts, projector(self.parts.views)
-        catch_up(project, DIRECTORY, parts.log, parts.views)
-        for organization in parts.organizations.all():
-            server = organization.server
-            kept = parts.retention.forgotten(server).before
-            catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
-            catch_up(project, server, parts.log, parts.views, kept)
-            parts.forget(server, kept.session)
-            inbox = inbox_of(server)
-            kept = parts.retention.forgotten(inbox).before
-            catch_up(project, inbox, parts.log, parts.views, kept)
-            parts.forget(inbox, kept.session)
+        parts = self.parts
+        catch_up(projector(parts.views), DIRECTORY, parts.log, parts.views)
+        for_each(parts.organizations.all(), self._consume_logs)
+
+    def _consume_logs(self, organization: Organization) -> None:
+        """Nothing is forgotten that observers have not seen: they come first."""
+        parts, project, server = self.parts, projector(self.parts.views), organization.server
+        kept = parts.retention.forgotten(server).before
+        catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
+        catch_up(project, server, parts.log, parts.views, kept)
+        parts.forget(server, kept.session)
+        inbox = inbox_of(server)
+        kept = parts.retention.forgotten(inbox).before
+        catch_up(project, inbox, parts.log, parts.views, kept)
+        parts.forget(inbox, kept.session)
 
     def _clean(self) -> None:
-        for organization in self.parts.organizations.all():
-            kept = self.parts.retention.forgotten(organization.server).before
-            self.parts.cleaning.run(organization.server, kept)
+        for_each(self.parts.organizations.all(), self._clean_one)
+
+    def _clean_one(self, organization: Organization) -> None:
+        kept = self.parts.retention.forgotten(organization.server).before
+        self.parts.cleaning.run(organization.server, kept)
 
 
 def main() -> None:
     """Run the consumers until SIGTERM, or until the server is gone."""
-    parts = annals()
+    parts = opened()
     serve_until_told("pump", LOOK_S, Pump(parts).turn)
     parts.close()
 

@@ -1,13 +1,13 @@
 """`make rebuild`: build the views of the local log anew, also while the server runs."""
 
-from chalicelib.wiring import annals
+from infra.embedded.opening import opened, or_end
 from infra.rebuilding import rebuild_all
 
 
 def main() -> None:
     """All logs, one after the other."""
-    parts = annals()
-    rebuild_all(parts)
+    parts = opened()
+    or_end(lambda: rebuild_all(parts))
     parts.close()
 
 

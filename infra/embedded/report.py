@@ -16,10 +16,11 @@ from typing import Any
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.organizations import Organization
 from chalicelib.services.reporting import report_link
-from chalicelib.wiring import Annals, annals
+from chalicelib.wiring import Annals
 from chalicelib.wiring.exports import reporting
 from infra.embedded.export import export
 from infra.embedded.export_files import ExportFolder
+from infra.embedded.opening import opened
 
 ROOT = Path(__file__).parents[2]
 SPARK = ROOT / ".venv-spark" / "bin" / "python"
@@ -32,10 +33,10 @@ class StepFailed(Exception):
 
 def main() -> None:
     """Export, history, reports, and the events."""
-    parts = annals()
+    parts = opened()
     try:
         pages = report(parts, SPARK)
-    except (AnnalsError, StepFailed) as failure:
+    except (AnnalsError, OSError, StepFailed) as failure:
         sys.exit(f"There is no report: {failure}")
     finally:
         parts.close()

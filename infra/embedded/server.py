@@ -14,16 +14,18 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 
 from chalicelib.api import problems
 from chalicelib.api.responses import Later, Stepwise
 from chalicelib.services.waiting import Wait
 from chalicelib.services.wakes import Bell
+from infra.embedded.answering import answered, just
 from infra.embedded.connection import Connection
 from infra.embedded.connections import Connections
 from infra.embedded.gateway import Answer, Gateway, HttpRequest
-from infra.embedded.http import Rejected, Steps, answer_bytes, stepwise_bytes
+from infra.embedded.http import Rejected, Steps, answer_bytes
 from infra.embedded.listener import PAUSE_S, Listener
 from infra.embedded.waiting_room import WaitingRoom
 
@@ -203,8 +205,17 @@ class Server:
         while self._unsettled:
             together, self._unsettled = self._unsettled, []
             for connection, later in together:
-                self._send(connection, later.settle().to_dict())
-                self._guarded(connection, self._go_on)
+                if later.pending.hurried():
+                    self._send(connection, later.settle().to_dict())
+                    self._guarded(connection, self._go_on)
+                else:
+                    self._settle_later(connection, later)
+
+    def _settle_later(self, connection: Connection, later: Later) -> None:
+        """The store does not answer: others are served meanwhile."""
+        self._selector.unregister(connection.socket)
+        steps = partial(answered, connection, lambda: later, lambda: self._stopping)
+        later.pending.then(lambda: self._workers.submit(self._work, connection, steps))
 
     def _send(self, connection: Connection, answer: Answer) -> None:
         connection.stays = connection.stays and not self._stopping
@@ -215,7 +226,7 @@ class Server:
             return
         if rest:
             self._selector.unregister(connection.socket)
-            self._waiting_room.enter(connection, _just(b""), rest)
+            self._waiting_room.enter(connection, just(b""), rest)
         else:
             self._answered(connection)
 
@@ -227,22 +238,9 @@ class Server:
             self._close(connection)
 
     def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stepwise]) -> None:
-        def stays() -> bool:
-            connection.stays = connection.stays and not self._stopping
-            return connection.stays
-
-        def answering() -> Steps:
-            found = answer()
-            if isinstance(found, Stepwise):
-                if found.is_stream and not connection.takes_chunks:
-                    connection.stays = False
-                return stepwise_bytes(found, stays, connection.takes_chunks)
-            settled = found.settle().to_dict() if isinstance(found, Later) else found
-            return _just(answer_bytes(settled, stays(), not connection.is_head))
-
         self._selector.unregister(connection.socket)
         workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
-        workers.submit(self._work, connection, answering)
+        workers.submit(self._work, connection, partial(answered, connection, answer, lambda: self._stopping))
 
     def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
         """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait.
@@ -287,7 +285,3 @@ class Server:
             self._selector.unregister(connection.socket)
         connection.socket.close()
         self._connections.discard(connection)
-
-
-def _just(data: bytes) -> Steps:
-    yield data

@@ -10,9 +10,11 @@ from botocore import exceptions
 from botocore.exceptions import ClientError, HTTPClientError
 
 from chalicelib.domain.errors import Unavailable
+from chalicelib.store.dynamodb.deadlines import left_s
 
 _UNANSWERED = frozenset(
     {
+        "ExpiredTokenException",
         "InternalServerError",
         "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
@@ -34,7 +36,9 @@ _UNANSWERED = frozenset(
 
 @contextmanager
 def answered() -> Iterator[None]:
-    """Raise `Unavailable` if DynamoDB throttles, fails or cannot be reached within the block."""
+    """Raise `Unavailable` if DynamoDB throttles, fails or cannot be reached within the block, or there is no time."""
+    if left_s() <= 0:
+        raise Unavailable("DynamoDB took too long to answer: there is no time to ask it more")
     try:
         yield
     except ClientError as failure:
@@ -43,6 +47,8 @@ def answered() -> Iterator[None]:
         raise Unavailable(f"DynamoDB does not answer: {failure}") from failure
     except (exceptions.ConnectionError, HTTPClientError) as failure:
         raise Unavailable(f"DynamoDB cannot be reached: {failure}") from failure
+    except (exceptions.NoCredentialsError, exceptions.CredentialRetrievalError) as failure:
+        raise Unavailable(f"there are no credentials for DynamoDB: {failure}") from failure
 
 
 def _unanswered(failure: ClientError) -> bool:

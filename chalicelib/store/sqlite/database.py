@@ -1,5 +1,6 @@
 """The SQLite file: its schema, one connection that writes, a few that read."""
 
+import re
 import sqlite3
 import threading
 from collections.abc import Iterator
@@ -7,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.errors import Unusable, Unwritable
+from chalicelib.store.sqlite.failures import answered, opening
 
 SCHEMA_VERSION = 1
 IDLE_READERS = 8
@@ -35,14 +37,19 @@ CREATE INDEX receipt_expires ON receipt (expires);
 """
 
 
+_TABLE = re.compile(r"CREATE TABLE (\w+)")
+
+
 class Database:
     """One file. Writers take turns; readers see what was committed when they began.
 
-    A `durable` one has a transaction on the disk when it ends; another may lose the latest ones with the power.
+    A `durable` one has a transaction on the disk when it ends; another may lose the latest ones with the power. Who
+    writes waits `busy_s` at most for another process that writes.
     """
 
-    def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True) -> None:
+    def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_s: float = BUSY_S) -> None:
         self._path = path
+        self._wal = path.with_name(f"{path.name}-wal")
         self._schema = schema
         # In WAL mode FULL is what makes COMMIT wait for the disk; NORMAL loses the latest, but never damages.
         self._synchronous = "FULL" if durable else "NORMAL"
@@ -50,27 +57,26 @@ class Database:
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
         self._watcher: sqlite3.Connection | None = None
         self._version = 0
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._writer = self._connect()
-        self._prepare()
+        with opening(path):
+            self._writer = self._connect("rwc")
+            with self._transaction() as connection:
+                self._prepare(connection)
+            self._writer.execute(f"PRAGMA busy_timeout = {int(busy_s * 1000)}")
+        self._files = self._identities()
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction; nothing of it remains if the block raises."""
-        with self._turn, _unavailable():
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
-                raise
+        with self._turn, answered(self._path):
+            if self._identities() != self._files:
+                raise Unwritable(f"{self._path.name} was moved, deleted or replaced: nothing was written; start again")
+            with self._transaction() as connection:
+                yield connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection to read with."""
-        with _unavailable():
+        with answered(self._path):
             try:
                 connection = self._readers.get_nowait()
             except Empty:
@@ -85,7 +91,7 @@ class Database:
 
     def has_changed(self) -> bool:
         """Tell whether another process may have written since this was asked last."""
-        with _unavailable():
+        with answered(self._path):
             if self._watcher is None:
                 self._watcher = self._connect()
             (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
@@ -101,29 +107,46 @@ class Database:
                 self._watcher.close()
             self._writer.close()
 
-    def _connect(self) -> sqlite3.Connection:
-        connection = sqlite3.connect(self._path, timeout=BUSY_S, isolation_level=None, check_same_thread=False)
+    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
+        """A connection; only the first one makes a file if there is none."""
+        address = f"{self._path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(address, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True)
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
-    def _prepare(self) -> None:
-        with self.writing() as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version > SCHEMA_VERSION:
-                raise Unavailable(f"{self._path} was written by a newer Annals (format {version})")
-            if version == 0:
-                for statement in self._schema.split(";\n"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+    @contextmanager
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._writer
+            self._writer.execute("COMMIT")
+        except BaseException:
+            if self._writer.in_transaction:
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Make the tables of a new file; refuse a file that is not ours."""
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > SCHEMA_VERSION:
+            raise Unusable(f"{self._path} was written by a newer Annals (format {version}): use that one")
+        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        if version == 0 and not tables:
+            for statement in self._schema.split(";\n"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+        elif not tables.issuperset(_TABLE.findall(self._schema)):
+            raise Unusable(f"{self._path} is a database of something else. Set DATA_DIR to another directory")
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        """Which files they are that our names lead to: what is written to others would be lost with this process."""
+        return [_identity(self._path), _identity(self._wal)]
 
 
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    """The file could not be read or written: locked, full, gone or damaged."""
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.DatabaseError as failure:
-        raise Unavailable(f"the database does not answer: {failure}") from failure
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino

@@ -113,6 +113,12 @@ class SqliteOutbox:
         with self._database.writing() as connection:
             connection.execute("UPDATE delivery SET state = ?, at = ?, error = ? WHERE n = ?", (state, at_ms, error, n))
 
+    def forget_after(self, server: int, session: int) -> int:
+        """Forget what is about sessions after this one; how many."""
+        with self._database.writing() as connection:
+            query = "DELETE FROM delivery WHERE server = ? AND session > ?"
+            return connection.execute(query, (server, session)).rowcount
+
     def forget(self, now_ms: int) -> int:
         """Forget some of what was done long ago; how many."""
         with self._database.writing() as connection:

@@ -15,6 +15,8 @@ CONFLICT = 5
 """The condition failed, or the idempotency key was used for something else."""
 UNAVAILABLE = 6
 """No answer until the deadline: the same again may work."""
+DAMAGED = 7
+"""Of `check`: something is wrong with the data."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
 """Whoever read the output has gone; as if SIGPIPE had ended it."""
@@ -37,6 +39,14 @@ class NoToken(Exception):
     """There is no token to show."""
 
 
+class Damaged(Exception):
+    """Something is wrong with the data of the server on this machine."""
+
+
+OWN = (Usage, NoToken, Damaged)
+"""What the command itself raises."""
+
+
 def code_of(failure: Exception) -> int:
     """With which code the command ends."""
     match failure:
@@ -44,5 +54,7 @@ def code_of(failure: Exception) -> int:
             return USAGE
         case NoToken():
             return NOT_ALLOWED
+        case Damaged():
+            return DAMAGED
         case _:
             return next((code for kind, code in CODES if isinstance(failure, kind)), FAILED)

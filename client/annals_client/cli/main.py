@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 
 from annals_client.cli import exits
+from annals_client.cli.checking import check_data
 from annals_client.cli.commands import COMMANDS
 from annals_client.cli.completion import script
 from annals_client.cli.parser import parser
@@ -37,7 +38,7 @@ def run(words: Sequence[str]) -> int:
         # What is left in the buffer cannot go anywhere; Python would complain about it at the end.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exits.BROKEN_PIPE
-    except (AnnalsError, exits.Usage, exits.NoToken, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as failure:
+    except (AnnalsError, *exits.OWN, httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as failure:
         lines = str(failure).split("\n")
         sys.stderr.write("".join(f"annals: {shown(line)}\n" for line in lines))
         return exits.code_of(failure)
@@ -52,6 +53,8 @@ def _do(args: Namespace) -> None:
     elif args.command == "token":
         made = _token(args)
         prints.told(made, {"token": made})
+    elif args.command == "check":
+        check_data(args, prints)
     else:
         with _client(args) as annals:
             COMMANDS[args.command](args, annals, prints)

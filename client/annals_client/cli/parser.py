@@ -15,7 +15,7 @@ def parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="annals", description="Publish to Annals, follow it, ask it.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common()
-    for add in (_publish, _follow, _query, _snapshot, _observers, _replay, _report, _system, _me, _token):
+    for add in (_publish, _follow, _query, _snapshot, _observers, _replay, _report, _system, _me, _token, _check):
         add(commands, common)
     _completion(commands, common)
     return top
@@ -121,13 +121,22 @@ def _token(commands: "Commands[argparse.ArgumentParser]", common: argparse.Argum
     command.add_argument("--user", default="operator")
     command.add_argument("--orgs", help="one or more, separated by commas; --org, else local")
     command.add_argument("--groups", default="readers,publishers", help="of readers, publishers, admins")
-    data_dir = os.environ.get("DATA_DIR") or "data"
-    command.add_argument("--data-dir", default=data_dir, help="the server's (DATA_DIR)")
+    _in_data_dir(command)
+
+
+def _check(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    command = _command(commands, common, "check", "Look for damage in the data of the server on this machine.")
+    _in_data_dir(command)
 
 
 def _completion(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(commands, common, "completion", "Print what makes a shell complete this command.")
     command.add_argument("shell", choices=SHELLS)
+
+
+def _in_data_dir(command: argparse.ArgumentParser) -> None:
+    data_dir = os.environ.get("DATA_DIR") or "data"
+    command.add_argument("--data-dir", default=data_dir, help="the server's (DATA_DIR)")
 
 
 def _selecting(command: argparse.ArgumentParser, keys: bool) -> None:

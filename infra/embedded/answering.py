@@ -1,0 +1,31 @@
+"""Answering: from what the app says to the bytes that go over the wire, piece by piece where it takes steps."""
+
+from collections.abc import Callable
+
+from chalicelib.api.responses import Later, Stepwise
+from infra.embedded.connection import Connection
+from infra.embedded.gateway import Answer
+from infra.embedded.http import Steps, answer_bytes, stepwise_bytes
+
+
+def answered(
+    connection: Connection, answer: Callable[[], Answer | Later | Stepwise], is_stopping: Callable[[], bool]
+) -> Steps:
+    """Find the answer; the steps to send it."""
+
+    def stays() -> bool:
+        connection.stays = connection.stays and not is_stopping()
+        return connection.stays
+
+    found = answer()
+    if isinstance(found, Stepwise):
+        if found.is_stream and not connection.takes_chunks:
+            connection.stays = False
+        return stepwise_bytes(found, stays, connection.takes_chunks)
+    settled = found.settle().to_dict() if isinstance(found, Later) else found
+    return just(answer_bytes(settled, stays(), not connection.is_head))
+
+
+def just(data: bytes) -> Steps:
+    """One step."""
+    yield data
