@@ -50,7 +50,7 @@ class Replaying:
         deadline = self.monotonic() + PART_S
         forgotten = self.retention.forgotten(server)
         end = min(2**53 if until is None else until, self.present.log.head(server).last)
-        after = max(after, forgotten.last)
+        after = max(min(after, end), forgotten.last)
         seen = self.present.at(server, after)
         event_id, waiting = after, list[Delivery]()
         for commit in self.present.after(seen):

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -97,6 +98,15 @@ def test_durations_shorter_than_ten_milliseconds_are_known(text: str, is_short: 
 )
 def test_addresses_are_described_as_they_are_taken(text: str) -> None:
     assert (re.search(patterns.ADDRESSES, text) is not None) is is_taken(a_few_addresses, text)
+
+
+@pytest.mark.parametrize(
+    ("port", "is_one"),
+    [("", True), (":1", True), (":443", True), (":65535", True), (":65536", False), (":509580", False)],
+)
+def test_ports_of_webhooks_are_described_as_they_are_taken(port: str, is_one: bool) -> None:
+    url = f"https://hooks.example.org{port}/services/x"
+    assert (re.search(patterns.WEBHOOK, url) is not None) is is_one is is_taken(lambda text: urlsplit(text).port, url)
 
 
 def a_few_addresses(text: str) -> None:

@@ -37,6 +37,8 @@ BAD: dict[str, object] = {
     **{f"node {node!r}": fact("rehab n1", node=node) for node in ("", "n" * 201, None, 7)},
     **{f"{name} {value}": fact("start 1", **{name: value}) for name in ("node_count", "run_timeout", "quorum")
        for value in (-1, 1.5, 2**53, True, "many")},
+    **{f"{name} {value!r}": fact("start 1", **{name: value}) for name in ("file_specified", "capture")
+       for value in (0, 1, "true", "yes")},
     **{f"env {env}": fact("start 1", env=env) for env in ({"A": 1}, ["A"], "A=1")},
     "an unknown event": {"event": "stop", "job": "j1"},
     "an event of the feed alone": {"event": "start_of_history", "job": "j1"},

@@ -102,6 +102,14 @@ def test_a_replay_of_nothing_is_done(anna: Teller, name: str) -> None:
     assert (found["deliveries"], found["done"]) == (0, True)
 
 
+@pytest.mark.parametrize("body", [{"after": 2**53 - 1}, {"since": "9999-12-31T23:59:59Z"}], ids=str)
+def test_a_replay_says_that_it_has_come_to_the_end_and_no_further(anna: Teller, body: Json) -> None:
+    *_, last = anna.publish(job("create", 1), job("create", 2))
+    anna.put("ops")
+    found = replayed(anna, **body)
+    assert (found["eventId"], found["until"], found["done"]) == (last, last, True)
+
+
 def test_a_replay_of_an_empty_log_is_done(anna: Teller) -> None:
     anna.put("ops")
     found = replayed(anna, after=0)

@@ -32,7 +32,8 @@ _LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
 _ADDRESS = rf"[A-Za-z0-9_+-]+(?:\.[A-Za-z0-9_+-]+)*@{_LABEL}(?:\.{_LABEL})+"
 ADDRESSES = rf"^[ \t]*{_ADDRESS}[ \t]*(?:,[ \t]*{_ADDRESS}[ \t]*)*$"
 USERS = r"[^, \t]"
-WEBHOOK = r"^https://[A-Za-z0-9.-]+(?::[0-9]+)?/[!-~]*$"
+_PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5]"
+WEBHOOK = rf"^https://[A-Za-z0-9.-]+(?::(?:{_PORT}))?/[!-~]*$"
 
 _FAMILIES = [name for family, (_, names) in events.FAMILIES.items() for name in (family, *names)]
 _EVENT = rf"\s*(?:{'|'.join(['Event', *_FAMILIES, *events._BETWEEN])})\s*"

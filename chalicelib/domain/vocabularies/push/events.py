@@ -3,7 +3,7 @@
 from functools import cache
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, StringConstraints, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, StrictBool, StringConstraints, TypeAdapter, ValidationError, model_validator
 from pydantic_core import to_json
 
 from chalicelib.domain.event_types import EventType
@@ -56,8 +56,8 @@ class Start(_PushEvent):
     job_user: str | None = None
     dir: str | None = None
     env: dict[str, str] | None = None
-    file_specified: bool | None = None
-    capture: bool | None = None
+    file_specified: StrictBool | None = None
+    capture: StrictBool | None = None
 
     @model_validator(mode="after")
     def _not_too_large(self) -> Self:
