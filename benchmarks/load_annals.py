@@ -145,7 +145,7 @@ class Annals:
         return Connection(self._address).chunks(request)
 
     def _post(self, body: bytes) -> bytes:
-        head = f"POST /events HTTP/1.1\r\n{self._headers}Content-Type: application/json\r\n"
+        head = f"POST /events HTTP/1.1\r\n{self._headers}Content-Type: application/json\r\nPrefer: return=minimal\r\n"
         return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
     def _get(self, target: str, accept: str = "") -> bytes:

@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 View = TypeVar("View", bound=Callable[..., Any])
 
-Header = Literal["Idempotency-Key", "Last-Event-ID", "If-None-Match"]
+Header = Literal["Idempotency-Key", "Last-Event-ID", "If-None-Match", "Prefer"]
 
 _ATTRIBUTE = "description"
 

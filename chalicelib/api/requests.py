@@ -1,5 +1,6 @@
 """Requests: parsed once, checked at the edge, told what is wrong with them."""
 
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -19,6 +20,7 @@ from chalicelib.domain.vocabularies import Vocabulary
 M = TypeVar("M", bound=BaseModel)
 
 MOST_PROBLEMS = 5
+_WORDS = re.compile(r"[\s,;]+")
 TOO_MANY_PROBLEMS = 10_000
 """To name only some of so many takes longer than to find them all."""
 LONGEST_TEXT = 400
@@ -96,6 +98,12 @@ def idempotency_key(request: Request) -> str | None:
     """The request's `Idempotency-Key`, if it has one."""
     key = request.headers.get("idempotency-key")
     return None if key is None else idempotency_key_checked(key)
+
+
+def is_brief(request: Request) -> bool:
+    """Whether the client prefers an answer without what it has sent itself."""
+    preferred = request.headers.get("prefer")
+    return preferred is not None and "return=minimal" in _WORDS.split(preferred.lower())
 
 
 def json(model: type[M], text: bytes | str) -> M:

@@ -24,6 +24,10 @@ JSON: Headers = {"Content-Type": "application/json", "Cache-Control": "no-store"
 NDJSON: Headers = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
 SSE: Headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
+REPLAYED: Headers = {"Idempotent-Replayed": "true"}
+BRIEF = "return=minimal"
+"""What a publisher prefers who has no use for its events, numbered (RFC 7240)."""
+
 FAR_US = 3_600_000_000
 """A reader that found nothing in so much time is told how far it came."""
 
@@ -59,25 +63,30 @@ class Stepwise(Response):
         return self
 
 
-def published(pending: Pending) -> Response:
+def published(pending: Pending, briefly: bool = False) -> Response:
     """What a publisher gets, at once or later."""
-    return _published(pending.result()) if pending.done else Later(lambda: _published(pending.result()), pending)
+    if pending.done:
+        return _published(pending.result(), briefly)
+    return Later(lambda: _published(pending.result(), briefly), pending)
 
 
-def _published(outcome: Appended | Head) -> Response:
-    """201 with the numbered events; 200 if nothing was written now: no events, or an earlier request's."""
+def _published(outcome: Appended | Head, briefly: bool) -> Response:
+    """201 with the numbered events; 200 if nothing was written now: no events, or an earlier request's.
+
+    Whoever wants it briefly gets no events, only how far the log goes with them.
+    """
+    headers = {**JSON, "Preference-Applied": BRIEF} if briefly else JSON
     match outcome:
-        case Appended(replayed=True):
-            return Response(_text(outcome), {**JSON, "Idempotent-Replayed": "true"}, 200)
-        case Appended():
-            return Response(_text(outcome), JSON, 201)
+        case Appended(commit, replayed):
+            text = _text(commit.head if briefly else outcome)
+            return Response(text, {**headers, **REPLAYED} if replayed else headers, 200 if replayed else 201)
         case Head():
-            return Response(_text(outcome), JSON, 200)
+            return Response(_text(outcome), headers, 200)
 
 
-def published_jobs(outcome: Appended | Head, ignored: list[dict[str, Any]]) -> Response:
+def published_jobs(outcome: Appended | Head, ignored: list[dict[str, Any]], briefly: bool) -> Response:
     """What a publisher of jobs gets: also what was not written, and why."""
-    response = _published(outcome)
+    response = _published(outcome, briefly)
     if ignored:
         response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
     return response

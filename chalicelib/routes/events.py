@@ -25,7 +25,7 @@ routes = Blueprint(__name__)
     "events",
     {200: "Published", 201: "Published"},
     body=parameters.AppendRequest,
-    headers=("Idempotency-Key",),
+    headers=("Idempotency-Key", "Prefer"),
     refusals=(409,),
 )
 @problems.answered
@@ -34,12 +34,12 @@ def post_events() -> Response:
     request, parts = access.request(), annals()
     caller = Caller.of(request).publisher(parts.settings.groups)
     server = parts.organizations.server(caller.organization())
-    key = requests.idempotency_key(request)
+    key, briefly = requests.idempotency_key(request), requests.is_brief(request)
     texts = parts.plainly(requests.json_text(request))
     if texts is not None:
-        return responses.published(parts.publish.texts(server, texts, idempotency_key=key))
+        return responses.published(parts.publish.texts(server, texts, idempotency_key=key), briefly)
     wanted = requests.body(parameters.AppendRequest, request)
-    return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
+    return responses.published(parts.publish(server, wanted.events, wanted.condition, key), briefly)
 
 
 @routes.route("/events/{vocabulary}", methods=["POST"], **access.MEMBERS)
@@ -47,7 +47,7 @@ def post_events() -> Response:
     "events",
     {200: "PublishedEvents", 201: "PublishedEvents"},
     vocabulary="vocabulary",
-    headers=("Idempotency-Key",),
+    headers=("Idempotency-Key", "Prefer"),
     refusals=(409,),
 )
 @problems.answered
@@ -57,11 +57,11 @@ def post_vocabulary_events(vocabulary: str) -> Response:
     caller = Caller.of(request).publisher(parts.settings.groups)
     server = parts.organizations.server(caller.organization())
     wanted = requests.vocabulary_events(vocabularies.named(vocabulary), request)
-    key = requests.idempotency_key(request)
+    key, briefly = requests.idempotency_key(request), requests.is_brief(request)
     if vocabulary == JOB:
         done = parts.job_publishing(server, wanted.events, wanted.condition, key)
-        return responses.published_jobs(done.outcome, [asdict(one) for one in done.ignored])
-    return responses.published(parts.publish(server, wanted.events, wanted.condition, key))
+        return responses.published_jobs(done.outcome, [asdict(one) for one in done.ignored], briefly)
+    return responses.published(parts.publish(server, wanted.events, wanted.condition, key), briefly)
 
 
 @routes.route("/events", methods=["GET"], **access.MEMBERS)

@@ -6,8 +6,9 @@ It needs no word from the server: it sees in the log what is new. Reads are exac
 import time
 from dataclasses import dataclass
 
+from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import DIRECTORY, Organization, inbox_of
-from chalicelib.services.consumers import catch_up
+from chalicelib.services.consumers import Consumer, catch_up, run
 from chalicelib.services.project import projector
 from chalicelib.wiring import Annals
 from infra.embedded.companions import for_each, serve_until_told
@@ -17,6 +18,8 @@ LOOK_S = 0.1
 """How often it looks for new commits."""
 REST_S = 5.0
 """How long it does nothing while nothing is written; then it looks for what is past retention."""
+RESTS = 1.0
+"""So many times as long as it works on views, it rests while others write."""
 CLEAN_S = 2.0
 """How often it looks for what has been silent for too long."""
 
@@ -49,12 +52,20 @@ class Pump:
         parts, project, server = self.parts, projector(self.parts.views), organization.server
         kept = parts.retention.forgotten(server).before
         catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
-        catch_up(project, server, parts.log, parts.views, kept)
+        self._project(project, server, kept)
         parts.forget(server, kept.session)
         inbox = inbox_of(server)
         kept = parts.retention.forgotten(inbox).before
         catch_up(project, inbox, parts.log, parts.views, kept)
         parts.forget(inbox, kept.session)
+
+    def _project(self, project: Consumer, server: int, kept: Head) -> None:
+        """Build the views as far as the log goes. While it grows, whoever writes comes first: it rests in between."""
+        parts, began = self.parts, time.monotonic()
+        while run(project, server, parts.log, parts.views, kept=kept):
+            if parts.has_grown():
+                time.sleep(RESTS * (time.monotonic() - began))
+            began = time.monotonic()
 
     def _clean(self) -> None:
         for_each(self.parts.organizations.all(), self._clean_one)

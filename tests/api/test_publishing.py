@@ -159,3 +159,30 @@ def test_unicode_survives_the_whole_way(member: Member) -> None:
     (event,) = member.get("/events", params={"types": "ä", "keys": "/ö"}).json()["eventSnapshots"]
     assert event == answer.json()["events"][0]
     assert event["payload"]["data"] == data
+
+
+@pytest.mark.parametrize("preferred", ["return=minimal", "respond-async, Return=Minimal; wait=10"])
+def test_who_prefers_it_gets_no_events_back(member: Member, preferred: str) -> None:
+    member.create()
+    events = {"events": [{"type": ["a"]}, {"type": ["b"], "payload": {"type": "binary", "name": "", "data": ""}}]}
+    answer = member.post(events, **{"Prefer": preferred, "Idempotency-Key": "once"})
+    again = member.post(events, **{"Prefer": preferred, "Idempotency-Key": "once"})
+    plain = member.post({"events": [{"type": ["c"]}]}, Prefer="return=representation")
+    assert (answer.status_code, answer.json()["events"]) == (201, [])
+    assert answer.headers["Preference-Applied"] == again.headers["Preference-Applied"] == "return=minimal"
+    assert (again.status_code, again.json()) == (200, answer.json())
+    assert again.headers["Idempotent-Replayed"] == "true"
+    assert "Preference-Applied" not in plain.headers
+    stored = [(event["type"], event["eventId"]) for event in member.stored()["events"]]
+    last = answer.json()["eventId"]
+    assert stored == [(["a"], last - 1), (["b"], last), (["c"], plain.json()["eventId"])]
+
+
+def test_who_publishes_jobs_briefly_is_told_what_was_ignored(member: Member) -> None:
+    member.create()
+    known, unknown = (
+        {"event": name, "node": "n1", "id": number, "type": "x"} for name, number in (("create", 1), ("finish", 2))
+    )
+    events = {"events": [known, {**unknown, "success": "1", "message": "done"}]}
+    answer = member.ask("POST", "/events/job", json=events, headers={"Prefer": "return=minimal"})
+    assert (answer.status_code, answer.json()["events"], len(answer.json()["ignored"])) == (201, [], 1)

@@ -41,6 +41,7 @@ _QUERY: dict[str, Schema] = {"return": {"pattern": patterns.RETURNED}}
 _HEADERS: dict[str, Schema] = {
     "X-Organization": {"type": "string", "pattern": patterns.ORGANIZATION},
     "Idempotency-Key": {"type": "string", "pattern": patterns.IDEMPOTENCY_KEY},
+    "Prefer": {"type": "string"},
     "Last-Event-ID": {"type": "string"},
     "If-None-Match": {"type": "string"},
 }

@@ -64,9 +64,12 @@ def _answer(status: int, content: Schema, description: Description) -> Schema:
     found: Schema = {"description": f"{HTTPStatus(status).phrase}."}
     if content:
         found["content"] = content
+    headers = {"Preference-Applied": "What `Prefer` asked for, if it is so."} if "Prefer" in description.headers else {}
     if status == HTTPStatus.OK and "Idempotency-Key" in description.headers:
         found["description"] = "Nothing was written now: no events were sent, or an earlier request wrote them."
-        found["headers"] = _headers({"Idempotent-Replayed": "`true` if the `Idempotency-Key` came before."})
+        headers["Idempotent-Replayed"] = "`true` if the `Idempotency-Key` came before."
+    if headers:
+        found["headers"] = _headers(headers)
     return found
 
 

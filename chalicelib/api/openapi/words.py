@@ -32,6 +32,7 @@ QUERY: Mapping[str, str] = {
 HEADERS: Mapping[str, str] = {
     "X-Organization": "The organization meant, if not the first of the token.",
     "Idempotency-Key": "A repeat with the same key within 24 hours gets the first answer; nothing is written.",
+    "Prefer": "`return=minimal`: the answer has no events, only the `eventId` of the last; they are numbered in a row.",
     "Last-Event-ID": "The id of the last server-sent event that the client has; it takes the place of `after`.",
     "If-None-Match": "The ETag of what the client has.",
 }
