@@ -14,13 +14,13 @@ from benchmarks.events import job_events
 from benchmarks.results import Row, Table
 from benchmarks.servers import ROOT
 from benchmarks.table import Goal
+from chalicelib.aws.client import DYNAMODB, client
 from chalicelib.domain.appends import Append, encoded
 from chalicelib.domain.commits import Commit, next_commit
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.heads import Head
 from chalicelib.domain.vocabularies import job
 from chalicelib.store.dynamodb.capacity import item_size, write_units
-from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.items import SESSION, item_from_commit
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.wiring import request_id
@@ -90,7 +90,7 @@ def _cpu_rows(endpoint: str, rounds: int, calls: int) -> Iterator[Row]:
 
 
 def _adapter(endpoint: str) -> Callable[[Commit], object]:
-    log = DynamoLog(dynamodb_client(endpoint, _REGION), _LOG_TABLE, _VIEWS_TABLE)
+    log = DynamoLog(client(DYNAMODB, endpoint, _REGION), _LOG_TABLE, _VIEWS_TABLE)
     return lambda commit: log.append([commit], [], _AT_MS // 1000)
 
 

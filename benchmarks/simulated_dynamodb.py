@@ -7,12 +7,12 @@ from math import exp, log
 from typing import TypeVar
 
 from benchmarks.virtual_time import VirtualTime
+from chalicelib.aws.client import ATTEMPTS
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import SessionTaken, Unavailable
 from chalicelib.domain.heads import Head
 from chalicelib.store.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.store.dynamodb.client import ATTEMPTS
 from chalicelib.store.dynamodb.items import item_from_commit
 
 T = TypeVar("T")

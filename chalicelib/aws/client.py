@@ -1,0 +1,149 @@
+"""A client of one service. It repeats what got no answer: every call of ours may be made twice."""
+
+import random
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from http.client import HTTPException
+from typing import Any, Final
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.aws import surroundings
+from chalicelib.aws.calls import Refusal
+from chalicelib.aws.connections import NO_ANSWER, Answer, Connections, Wire
+from chalicelib.aws.signing import Credentials, Scope, signed
+from chalicelib.domain.errors import Unavailable
+
+ATTEMPTS = 3
+ATTEMPT_S = 5.0
+"""So long an answer may take."""
+CALL_S = 12.0
+"""So long all attempts may take together, and the pauses between them."""
+FIRST_PAUSE_S = 0.1
+"""At most, before the second attempt; twice that before the third."""
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """A service that takes JSON."""
+
+    name: str
+    """As people call it."""
+    signing_name: str
+    """As signatures, addresses and the environment call it."""
+    target: str
+    """As its requests call it."""
+    version: str
+    """Of its JSON."""
+
+
+DYNAMODB: Final = Service("DynamoDB", "dynamodb", "DynamoDB_20120810", "1.0")
+SQS: Final = Service("SQS", "sqs", "AmazonSQS", "1.0")
+GLUE: Final = Service("Glue", "glue", "AWSGlue", "1.1")
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait, how often to try."""
+
+    attempts: int = ATTEMPTS
+    attempt_s: float = ATTEMPT_S
+    call_s: float = CALL_S
+    first_pause_s: float = FIRST_PAUSE_S
+
+
+class Client:
+    """The port `Calls` for a service; threads may share it."""
+
+    def __init__(
+        self,
+        service: Service,
+        wire: Wire,
+        region: str,
+        credentials: Callable[[], Credentials],
+        repeats: Callable[[], None] = lambda: None,
+        patience: Patience = Patience(),  # noqa: B008  (it is frozen)
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._service = service
+        self._wire = wire
+        self._scope = Scope(region, service.signing_name)
+        self._credentials = credentials
+        self._repeats = repeats
+        self._patience = patience
+        self._pause = pause
+
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the service answers. Raises `Refusal` if it says no, `Unavailable` if it gave no answer."""
+        body = to_json(params)
+        pauses, ends = self._pauses(), time.monotonic() + self._patience.call_s
+        failure: Exception
+        while True:
+            try:
+                return self._attempt(operation, body, min(self._patience.attempt_s, ends - time.monotonic()))
+            except Refusal as refusal:
+                if not refusal.is_passing:
+                    raise
+                failure, told = refusal, "does not answer"
+            except NO_ANSWER as silence:
+                failure, told = silence, "cannot be reached"
+            pause_s = next(pauses, None)
+            if pause_s is None or time.monotonic() + pause_s >= ends:
+                raise Unavailable(f"{self._service.name} {told}: {failure}") from failure
+            self._repeats()
+            self._pause(pause_s)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._wire.close()
+
+    def _attempt(self, operation: str, body: bytes, timeout_s: float) -> dict[str, Any]:
+        headers = {
+            "content-type": f"application/x-amz-json-{self._service.version}",
+            "host": self._wire.host,
+            "x-amz-target": f"{self._service.target}.{operation}",
+        }
+        whole = signed(headers, body, self._credentials(), self._scope, time.time())
+        answer = self._wire.exchange(whole, body, timeout_s)
+        if answer.status != HTTPStatus.OK:
+            raise _refusal(operation, answer)
+        return _said(answer)
+
+    def _pauses(self) -> Iterator[float]:
+        """How long to wait before each repeat: by chance, so that those who failed together do not return together."""
+        return (random.random() * self._patience.first_pause_s * 2**n for n in range(self._patience.attempts - 1))
+
+
+def client(
+    service: Service,
+    endpoint: str | None = None,
+    region: str | None = None,
+    repeats: Callable[[], None] = lambda: None,
+    patience: Patience = Patience(),  # noqa: B008
+) -> Client:
+    """A client as the surroundings want it; `repeats` is called whenever it repeats a call."""
+    where = region or surroundings.region()
+    wire = Connections(endpoint or surroundings.endpoint(service.signing_name, where))
+    return Client(service, wire, where, surroundings.credentials(), repeats, patience)
+
+
+def _refusal(operation: str, answer: Answer) -> Refusal:
+    try:
+        said = _said(answer)
+    except HTTPException:
+        # Somebody on the way says no, in words of their own.
+        said = {}
+    return Refusal(operation, answer.status, str(said.get("__type", "")).rpartition("#")[2], said)
+
+
+def _said(answer: Answer) -> dict[str, Any]:
+    """What an answer says: some say nothing."""
+    try:
+        said = from_json(answer.content or b"{}")
+    except ValueError as failure:
+        raise HTTPException("the answer is no JSON") from failure
+    if not isinstance(said, dict):
+        raise HTTPException("the answer is no object")
+    return said
