@@ -2,9 +2,12 @@
 
 import http.client
 import socket
+import ssl
 import threading
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -87,13 +90,76 @@ def losing_proxy(target: str) -> Iterator[tuple[str, list[int]]]:
         yield endpoint, lost
 
 
+class _Server(ThreadingHTTPServer):
+    request_queue_size = 128
+
+
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """The address of a server whose requests are handled so."""
+    with _Server(("127.0.0.1", 0), handler) as server:
+        if tls is not None:
+            server.socket = tls.wrap_socket(server.socket, server_side=True)
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
         thread.start()
         try:
-            yield f"http://127.0.0.1:{server.server_port}"
+            yield f"{'https' if tls else 'http'}://127.0.0.1:{server.server_port}"
         finally:
             server.shutdown()
             thread.join()
+
+
+@dataclass(frozen=True)
+class Request:
+    """What came; the names of headers in lower case."""
+
+    headers: dict[str, str]
+    body: bytes
+    port: int
+    """Of the other end: each connection has its own."""
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What a server says."""
+
+    status: int = 200
+    content: bytes = b"{}"
+    headers: Mapping[str, str] = field(default_factory=dict)
+    then_closes: bool = False
+
+
+@contextmanager
+def noting_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[Request]]]:
+    """A server that gives these replies in turn, then an empty one again and again; and what it was asked."""
+    requests: list[Request] = []
+    waiting = deque(replies)
+
+    class Noting(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+        wbufsize = -1
+
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            requests.append(Request(headers, body, self.client_address[1]))
+            reply = waiting.popleft() if waiting else Reply()
+            self.send_response(reply.status)
+            for name, value in reply.headers.items():
+                self.send_header(name, value)
+            if "Transfer-Encoding" not in reply.headers:
+                self.send_header("Content-Length", str(len(reply.content)))
+            self.end_headers()
+            self.wfile.write(reply.content)
+            self.wfile.flush()
+            if reply.then_closes:
+                # Without a word about it: as servers do that have waited for long enough.
+                self.connection.shutdown(socket.SHUT_RDWR)
+                self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(Noting, tls) as endpoint:
+        yield endpoint, requests
