@@ -125,7 +125,8 @@ def client(
 ) -> Client:
     """A client as the surroundings want it; `repeats` is called whenever it repeats a call."""
     where = region or surroundings.region()
-    wire = Connections(endpoint or surroundings.endpoint(service.signing_name, where))
+    address = endpoint or surroundings.endpoint(service.signing_name, where)
+    wire = Connections(address, surroundings.proxy(address))
     return Client(service, wire, where, surroundings.credentials(), repeats, patience)
 
 

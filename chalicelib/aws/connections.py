@@ -5,13 +5,14 @@ import select
 import socket
 import ssl
 import zlib
+from base64 import b64encode
 from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Protocol
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 CONNECT_TIMEOUT_S = 1.0
 MOST_IDLE = 50
@@ -44,11 +45,11 @@ class Wire(Protocol):
 class Connections:
     """The port `Wire` by sockets; threads may share it."""
 
-    def __init__(self, endpoint: str, connect_timeout_s: float = CONNECT_TIMEOUT_S) -> None:
+    def __init__(self, endpoint: str, proxy: str | None = None) -> None:
         parts = urlsplit(endpoint)
         self.host = parts.netloc
         self._is_safe = parts.scheme == "https"
-        self._connect_timeout_s = connect_timeout_s
+        self._proxy = None if proxy is None else urlsplit(proxy)
         # Whoever comes takes the one used last: those that are too many grow old, and their other end closes them.
         self._idle: deque[HTTPConnection] = deque()
 
@@ -91,15 +92,27 @@ class Connections:
             connection.close()
 
     def _opened(self, timeout_s: float) -> HTTPConnection:
-        timeout_s = min(timeout_s, self._connect_timeout_s)
-        connection = (
-            HTTPSConnection(self.host, timeout=timeout_s, context=_tls())
-            if self._is_safe
-            else HTTPConnection(self.host, timeout=timeout_s)
-        )
+        connection = self._closed(min(timeout_s, CONNECT_TIMEOUT_S))
         connection.connect()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return connection
+
+    def _closed(self, timeout_s: float) -> HTTPConnection:
+        if not self._is_safe:
+            return HTTPConnection(self.host, timeout=timeout_s)
+        if self._proxy is None:
+            return HTTPSConnection(self.host, timeout=timeout_s, context=_tls())
+        near = HTTPSConnection(self._proxy.hostname or "", self._proxy.port or 80, timeout=timeout_s, context=_tls())
+        near.set_tunnel(self.host, headers=_introduction(self._proxy))
+        return near
+
+
+def _introduction(proxy: SplitResult) -> dict[str, str]:
+    """What a proxy is told that wants to know who comes."""
+    if proxy.username is None:
+        return {}
+    who = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {b64encode(who.encode()).decode()}"}
 
 
 def _check(answer: Answer, checksum: str | None) -> None:

@@ -7,6 +7,7 @@ with: what the environment does not say, the SDK finds out, and only then is it 
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from chalicelib.aws.signing import Credentials
 
@@ -39,6 +40,16 @@ def endpoint(service: str, of_region: str, environment: Mapping[str, str] = os.e
     """The address of a service: what stands in for AWS, or for this service, if anything does."""
     given = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}") or environment.get("AWS_ENDPOINT_URL")
     return given or f"https://{service}.{of_region}.{_domain(of_region)}"
+
+
+def proxy(address: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The proxy by which an address is reached over TLS, if there is one; what has no TLS stands near."""
+    given = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
+    if not given or not address.startswith("https:"):
+        return None
+    from urllib.request import proxy_bypass  # noqa: PLC0415  (functions have no proxy)
+
+    return None if proxy_bypass(urlsplit(address).netloc) else given
 
 
 def _domain(of_region: str) -> str:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from chalicelib.aws.calls import Calls
-from chalicelib.aws.client import DYNAMODB, SQS, client
+from chalicelib.aws.client import DYNAMODB, SQS, Service, client
 from chalicelib.aws.deadlines import left_s
 from chalicelib.delivery.sqs import SqsOutbox
 from chalicelib.domain.pending import Settled
@@ -24,17 +24,13 @@ def means(settings: Settings, clock: Clock) -> Means:
     """Each request its own commit, and readers who look again."""
     watching = watch()
     measure = unmeasured if watching is None else watching.measure
-    dynamodb: Calls = client(DYNAMODB, repeats=partial(measure, "Retries"))
+    dynamodb = calls_of(DYNAMODB)
     if watching is not None:
-        dynamodb = Metered(watching.traced(DYNAMODB.signing_name, dynamodb), measure)
+        dynamodb = Metered(dynamodb, measure)
     log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(dynamodb, settings.views_table)
     present = Present(log, views)
     appender = Appender(log, clock, present=present, measure=measure, left_s=left_s)
-
-    def queues() -> Calls:
-        sqs = client(SQS)
-        return sqs if watching is None else watching.traced(SQS.signing_name, sqs)
 
     def mailer() -> Mailer:
         from chalicelib.delivery.ses import SesMailer, ses_client  # noqa: PLC0415  (only who delivers needs it)
@@ -50,7 +46,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         submit=lambda append: Settled(appender.append(append)),
         request_id=request_id,
         plainly=lambda _body: None,  # what it takes to import the reader, it would save in hundreds of requests
-        outbox=SqsOutbox(queues, settings.outbox_queue_url, views),
+        outbox=SqsOutbox(partial(calls_of, SQS), settings.outbox_queue_url, views),
         progress=views,
         mailer=mailer,
         forget=lambda _server, _session: 0,
@@ -58,3 +54,11 @@ def means(settings: Settings, clock: Clock) -> Means:
         measure=measure,
         close=lambda: None,
     )
+
+
+def calls_of(service: Service) -> Calls:
+    """A service of AWS; where a function is watched, it is told what it calls and what has to be repeated."""
+    watching = watch()
+    if watching is None:
+        return client(service)
+    return watching.traced(service.signing_name, client(service, repeats=partial(watching.measure, "Retries")))

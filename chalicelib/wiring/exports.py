@@ -7,13 +7,14 @@ from chalicelib.wiring.parts import Annals
 
 def table_exporting(parts: Annals) -> TableExporting:
     """What keeps the table's exports going."""
-    from chalicelib.aws.client import DYNAMODB, GLUE, client  # noqa: PLC0415  (only who exports needs them)
+    from chalicelib.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only who exports needs them)
     from chalicelib.store.dynamodb.exports import DynamoExports, GlueJob  # noqa: PLC0415
+    from chalicelib.wiring.aws import calls_of  # noqa: PLC0415
 
     to = parts.settings.exports
-    exports = DynamoExports(client(DYNAMODB), to.table_arn, to.bucket, to.prefix)
+    exports = DynamoExports(calls_of(DYNAMODB), to.table_arn, to.bucket, to.prefix)
     arguments = {"--exports": f"s3://{to.bucket}/{to.prefix}".rstrip("/"), "--lake": to.lake_url}
-    loading = GlueJob(client(GLUE), to.history_job, arguments)
+    loading = GlueJob(calls_of(GLUE), to.history_job, arguments)
     return TableExporting(parts.views, exports, loading, parts.clock)
 
 

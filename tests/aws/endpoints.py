@@ -1,6 +1,7 @@
 """Endpoints that a test can have instead of AWS: real servers on loopback, with failings."""
 
 import http.client
+import select
 import socket
 import ssl
 import threading
@@ -107,6 +108,37 @@ def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = 
         finally:
             server.shutdown()
             thread.join()
+
+
+@contextmanager
+def tunnel() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """A proxy that connects to whatever it is asked for; and what that was, with who asked."""
+    asked: list[tuple[str, str | None]] = []
+
+    class Tunnel(BaseHTTPRequestHandler):
+        def do_CONNECT(self) -> None:
+            asked.append((self.path, self.headers["Proxy-Authorization"]))
+            host, _, port = self.path.partition(":")
+            with socket.create_connection((host, int(port))) as far:
+                self.send_response(200)
+                self.end_headers()
+                ends = {self.connection: far, far: self.connection}
+                while all(_passed_on(end, ends[end]) for end in select.select(list(ends), [], [])[0]):
+                    pass
+            self.close_connection = True
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serving(Tunnel) as endpoint:
+        yield endpoint, asked
+
+
+def _passed_on(source: socket.socket, target: socket.socket) -> bool:
+    """Pass on what came; whether more can come."""
+    data = source.recv(65536)
+    target.sendall(data)
+    return bool(data)
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from cryptography.x509.oid import NameOID
 
 from chalicelib.aws import connections
 from chalicelib.aws.connections import MOST_IDLE, Answer, Connections
-from tests.aws.endpoints import Reply, noting_server, serving
+from tests.aws.endpoints import Reply, noting_server, serving, tunnel
 
 WAIT_S = 10.0
 CHUNKED = Reply(content=b'3\r\n{"a\r\n3\r\n":1\r\n1\r\n}\r\n0\r\n\r\n', headers={"Transfer-Encoding": "chunked"})
@@ -143,3 +143,19 @@ def test_whom_we_do_not_trust_gets_to_know_nothing(tls: tuple[ssl.SSLContext, Pa
     with noting_server(tls=tls[0]) as (endpoint, requests), pytest.raises(ssl.SSLCertVerificationError):
         posted(Connections(endpoint), b"secret")
     assert requests == []
+
+
+@pytest.mark.parametrize(
+    ("who", "told"), [("", None), ("anna:p%40ss@", "Basic YW5uYTpwQHNz")], ids=["for all", "for those it knows"]
+)
+def test_a_proxy_leads_there_and_hears_nothing(
+    tls: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch, who: str, told: str | None
+) -> None:
+    context, public = tls
+    monkeypatch.setenv("AWS_CA_BUNDLE", str(public))
+    with noting_server(tls=context) as (endpoint, requests), tunnel() as (proxy, asked):
+        wire = Connections(endpoint, proxy.replace("//", f"//{who}"))
+        assert posted(wire, b"1", b"2") == [Answer(200, b"{}")] * 2
+        wire.close()
+    assert asked == [(endpoint.removeprefix("https://"), told)]
+    assert [request.body for request in requests] == [b"1", b"2"]

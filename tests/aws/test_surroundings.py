@@ -86,6 +86,25 @@ def test_what_stands_in_for_aws_is_called(environment: dict[str, str], endpoint:
     assert surroundings.endpoint("dynamodb", "eu-west-1", environment) == endpoint
 
 
+@pytest.mark.parametrize(
+    ("address", "by_proxy"),
+    [
+        ("https://dynamodb.eu-west-1.amazonaws.com", True),
+        ("https://dynamodb.inside.example", False),
+        ("https://127.0.0.1:4566", False),
+        ("http://127.0.0.1:4566", False),
+    ],
+)
+def test_whoever_is_behind_a_proxy_goes_by_it_but_not_to_what_is_near(
+    address: str, by_proxy: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1,.inside.example")
+    monkeypatch.delenv("no_proxy", raising=False)
+    environment = {"HTTPS_PROXY": "http://proxy.example:3128"}
+    assert surroundings.proxy(address, environment) == (environment["HTTPS_PROXY"] if by_proxy else None)
+    assert surroundings.proxy(address, {}) is None
+
+
 def test_a_profile_says_who_we_are_where_the_environment_does_not(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / "credentials").write_text("[anna]\naws_access_key_id = a\naws_secret_access_key = s\n")
     (home / "config").write_text("[profile anna]\nregion = eu-north-1\n")
