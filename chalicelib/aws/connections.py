@@ -4,6 +4,7 @@ import os
 import select
 import socket
 import ssl
+import weakref
 import zlib
 from base64 import b64encode
 from collections import deque
@@ -52,6 +53,8 @@ class Connections:
         self._proxy = None if proxy is None else urlsplit(proxy)
         # Whoever comes takes the one used last: those that are too many grow old, and their other end closes them.
         self._idle: deque[HTTPConnection] = deque()
+        # Whoever makes a client for a moment need not think of its connections.
+        weakref.finalize(self, _close, self._idle)
 
     def exchange(self, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
         """Post this and wait for the answer."""
@@ -73,12 +76,7 @@ class Connections:
 
     def close(self) -> None:
         """Close those that nobody uses."""
-        while self._idle:
-            self._idle.pop().close()
-
-    def __del__(self) -> None:
-        # Whoever makes a client for a moment need not think of its connections.
-        self.close()
+        _close(self._idle)
 
     def _taken(self) -> HTTPConnection | None:
         """One that is open, if there is one: of those whose other end has closed them, nobody has told us."""
@@ -105,6 +103,11 @@ class Connections:
         near = HTTPSConnection(self._proxy.hostname or "", self._proxy.port or 80, timeout=timeout_s, context=_tls())
         near.set_tunnel(self.host, headers=_introduction(self._proxy))
         return near
+
+
+def _close(connections: deque[HTTPConnection]) -> None:
+    while connections:
+        connections.pop().close()
 
 
 def _introduction(proxy: SplitResult) -> dict[str, str]:
