@@ -3,25 +3,28 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-_PASSING = frozenset(
+_THROTTLED = frozenset(
     {
-        "InternalServerError",
-        "PriorRequestNotComplete",
         "ProvisionedThroughputExceededException",
-        "ReplicatedWriteConflictException",
         "RequestLimitExceeded",
         "RequestThrottled",
-        "RequestTimeout",
-        "RequestTimeoutException",
-        "ServiceUnavailable",
         "ThrottledException",
         "Throttling",
         "ThrottlingException",
         "TooManyRequestsException",
-        "TransactionConflictException",
-        "TransactionInProgressException",
     }
 )
+"""Error codes that ask us to be slower."""
+_PASSING = _THROTTLED | {
+    "InternalServerError",
+    "PriorRequestNotComplete",
+    "ReplicatedWriteConflictException",
+    "RequestTimeout",
+    "RequestTimeoutException",
+    "ServiceUnavailable",
+    "TransactionConflictException",
+    "TransactionInProgressException",
+}
 """Error codes after which the same call may succeed; an earlier try of it may even have done so."""
 _FAILED = 500
 """From this status on it is the service that failed."""
@@ -47,3 +50,8 @@ class Refusal(Exception):
     def is_passing(self) -> bool:
         """Whether the same call may succeed a little later."""
         return self.status >= _FAILED or self.code in _PASSING
+
+    @property
+    def is_throttling(self) -> bool:
+        """Whether we are too fast."""
+        return self.code in _THROTTLED

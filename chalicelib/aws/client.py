@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from http.client import HTTPException
@@ -23,6 +23,8 @@ CALL_S = 12.0
 """So long all attempts may take together, and the pauses between them."""
 FIRST_PAUSE_S = 0.1
 """At most, before the second attempt; twice that before the third."""
+THROTTLED_PAUSE_S = 1.0
+"""The same for whoever is too fast: what may be consumed is counted by the second."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,7 @@ class Patience:
     attempt_s: float = ATTEMPT_S
     call_s: float = CALL_S
     first_pause_s: float = FIRST_PAUSE_S
+    throttled_pause_s: float = THROTTLED_PAUSE_S
 
 
 class Client:
@@ -77,20 +80,25 @@ class Client:
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the service answers. Raises `Refusal` if it says no, `Unavailable` if it gave no answer."""
-        body = to_json(params)
-        pauses, ends = self._pauses(), time.monotonic() + self._patience.call_s
+        body, patience = to_json(params), self._patience
+        ends = time.monotonic() + patience.call_s
+        attempts = 0
         failure: Exception
         while True:
+            attempts, first_pause_s = attempts + 1, patience.first_pause_s
             try:
-                return self._attempt(operation, body, min(self._patience.attempt_s, ends - time.monotonic()))
+                return self._attempt(operation, body, min(patience.attempt_s, ends - time.monotonic()))
             except Refusal as refusal:
                 if not refusal.is_passing:
                     raise
                 failure, told = refusal, "does not answer"
+                if refusal.is_throttling:
+                    first_pause_s = patience.throttled_pause_s
             except NO_ANSWER as silence:
                 failure, told = silence, "cannot be reached"
-            pause_s = next(pauses, None)
-            if pause_s is None or time.monotonic() + pause_s >= ends:
+            # By chance, so that those who failed together do not return together.
+            pause_s = random.random() * first_pause_s * 2 ** (attempts - 1)
+            if attempts == patience.attempts or time.monotonic() + pause_s >= ends:
                 raise Unavailable(f"{self._service.name} {told}: {failure}") from failure
             self._repeats()
             self._pause(pause_s)
@@ -110,10 +118,6 @@ class Client:
         if answer.status != HTTPStatus.OK:
             raise _refusal(operation, answer)
         return _said(answer)
-
-    def _pauses(self) -> Iterator[float]:
-        """How long to wait before each repeat: by chance, so that those who failed together do not return together."""
-        return (random.random() * self._patience.first_pause_s * 2**n for n in range(self._patience.attempts - 1))
 
 
 def client(

@@ -131,13 +131,20 @@ def test_a_refusal_is_not_repeated_and_says_why(answer: Answer, code: str) -> No
     assert (refusal.value.code, refusal.value.status, trial.done) == (code, answer.status, (1, 0, 0))
 
 
-def test_pauses_are_short_grow_and_are_left_to_chance() -> None:
+@pytest.mark.parametrize(
+    ("failure", "longest_s"),
+    [(BROKEN, (0.1, 0.2, 0.4)), (TimeoutError("timed out"), (0.1, 0.2, 0.4)), (THROTTLED, (1.0, 2.0, 4.0))],
+    ids=["a failure", "no answer", "too fast"],
+)
+def test_pauses_grow_are_left_to_chance_and_are_long_for_who_is_too_fast(
+    failure: Answer | Exception, longest_s: tuple[float, ...]
+) -> None:
     found = []
     for _ in range(200):
-        trial = Trial(BROKEN, BROKEN, BROKEN, FOUND, patience=Patience(attempts=4, first_pause_s=0.5))
+        trial = Trial(failure, failure, failure, FOUND, patience=Patience(attempts=4))
         trial.call()
         found.append(trial.pauses)
-    for pauses, longest in zip(zip(*found, strict=True), (0.5, 1.0, 2.0), strict=True):
+    for pauses, longest in zip(zip(*found, strict=True), longest_s, strict=True):
         assert 0 <= min(pauses) < longest * 0.1
         assert longest * 0.9 < max(pauses) <= longest
 
