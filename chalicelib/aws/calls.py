@@ -16,6 +16,7 @@ _THROTTLED = frozenset(
 )
 """Error codes that ask us to be slower."""
 _PASSING = _THROTTLED | {
+    "ExpiredTokenException",
     "InternalServerError",
     "PriorRequestNotComplete",
     "ReplicatedWriteConflictException",

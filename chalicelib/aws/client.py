@@ -57,6 +57,9 @@ class Patience:
     throttled_pause_s: float = THROTTLED_PAUSE_S
 
 
+USUAL = Patience()
+
+
 class Client:
     """The port `Calls` for a service; threads may share it."""
 
@@ -67,7 +70,7 @@ class Client:
         region: str,
         credentials: Callable[[], Credentials],
         repeats: Callable[[], None] = lambda: None,
-        patience: Patience = Patience(),  # noqa: B008  (it is frozen)
+        patience: Patience = USUAL,
         pause: Callable[[float], None] = time.sleep,
     ) -> None:
         self._service = service
@@ -125,13 +128,13 @@ def client(
     endpoint: str | None = None,
     region: str | None = None,
     repeats: Callable[[], None] = lambda: None,
-    patience: Patience = Patience(),  # noqa: B008
+    patience: Patience | None = None,
 ) -> Client:
     """A client as the surroundings want it; `repeats` is called whenever it repeats a call."""
     where = region or surroundings.region()
     address = endpoint or surroundings.endpoint(service.signing_name, where)
     wire = Connections(address, surroundings.proxy(address))
-    return Client(service, wire, where, surroundings.credentials(), repeats, patience)
+    return Client(service, wire, where, surroundings.credentials(), repeats, patience or USUAL)
 
 
 def _refusal(operation: str, answer: Answer) -> Refusal:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from chalicelib.aws.calls import Refusal
-from chalicelib.aws.client import DYNAMODB, GLUE, Client, Patience, client
+from chalicelib.aws.client import DYNAMODB, GLUE, USUAL, Client, Patience, client
 from chalicelib.aws.connections import Answer
 from chalicelib.aws.signing import Credentials
 from chalicelib.domain.errors import Unavailable
@@ -44,7 +44,7 @@ class Wire:
 class Trial:
     """A client on such a wire, with all that it does besides."""
 
-    def __init__(self, *outcomes: Answer | Exception, patience: Patience = Patience()) -> None:  # noqa: B008
+    def __init__(self, *outcomes: Answer | Exception, patience: Patience = USUAL) -> None:
         self.wire, self.pauses, self.repeats = Wire(*outcomes), list[float](), list[None]()
         self.client = Client(
             DYNAMODB,
