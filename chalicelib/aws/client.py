@@ -13,11 +13,12 @@ from pydantic_core import from_json, to_json
 from chalicelib.aws import surroundings
 from chalicelib.aws.calls import Refusal
 from chalicelib.aws.connections import NO_ANSWER, Answer, Connections, Wire
+from chalicelib.aws.deadlines import left_s
 from chalicelib.aws.signing import Credentials, Scope, signed
 from chalicelib.domain.errors import Unavailable
 
 ATTEMPTS = 3
-ATTEMPT_S = 5.0
+ATTEMPT_S = 3.0
 """So long an answer may take."""
 CALL_S = 12.0
 """So long all attempts may take together, and the pauses between them."""
@@ -84,8 +85,10 @@ class Client:
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """What the service answers. Raises `Refusal` if it says no, `Unavailable` if it gave no answer."""
         body, patience = to_json(params), self._patience
-        ends = time.monotonic() + patience.call_s
-        attempts = 0
+        time_s = min(patience.call_s, left_s())
+        if time_s <= 0:
+            raise Unavailable(f"{self._service.name} took too long to answer: there is no time to ask it more")
+        attempts, ends = 0, time.monotonic() + time_s
         failure: Exception
         while True:
             attempts, first_pause_s = attempts + 1, patience.first_pause_s

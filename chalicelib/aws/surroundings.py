@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from chalicelib.aws.signing import Credentials
+from chalicelib.domain.errors import Unavailable
 
 _DOMAINS = {
     "cn-": "amazonaws.com.cn",
@@ -57,14 +58,17 @@ def _domain(of_region: str) -> str:
 
 
 def _credentials_of_sdk() -> Callable[[], Credentials]:
-    from botocore.exceptions import NoCredentialsError  # noqa: PLC0415
+    from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
     found = _sdk().get_credentials()
     if found is None:
-        raise NoCredentialsError
+        raise Unavailable("there are no credentials for AWS")
 
     def current() -> Credentials:
-        frozen = found.get_frozen_credentials()
+        try:
+            frozen = found.get_frozen_credentials()
+        except (BotoCoreError, RuntimeError) as failure:
+            raise Unavailable(f"there are no credentials for AWS: {failure}") from failure
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
     return current

@@ -9,6 +9,7 @@ import pytest
 from chalicelib.aws.calls import Refusal
 from chalicelib.aws.client import DYNAMODB, GLUE, USUAL, Client, Patience, client
 from chalicelib.aws.connections import Answer
+from chalicelib.aws.deadlines import SPARE_S, within
 from chalicelib.aws.signing import Credentials
 from chalicelib.domain.errors import Unavailable
 from tests.aws.endpoints import Reply, noting_server
@@ -153,11 +154,11 @@ def test_pauses_grow_are_left_to_chance_and_are_long_for_who_is_too_fast(
     ("patience", "attempts"),
     [
         (Patience(attempts=1), 1),
-        (Patience(call_s=0.0), 1),
+        (Patience(first_pause_s=1e6), 1),
         (Patience(attempts=20, first_pause_s=1e-9, call_s=30.0), 20),
         (Patience(attempts=50, first_pause_s=1.0, call_s=30.0), range(2, 12)),
     ],
-    ids=["one attempt", "no time", "all attempts", "pauses longer than the time"],
+    ids=["one attempt", "a pause longer than the time", "all attempts", "pauses longer than the time"],
 )
 def test_a_call_ends_when_its_attempts_or_its_time_do(patience: Patience, attempts: int | Sequence[int]) -> None:
     trial = Trial(*[BROKEN] * 60, patience=patience)
@@ -172,6 +173,17 @@ def test_no_attempt_waits_longer_than_the_call_may() -> None:
     trial.call()
     ((_, _, timeout_s),) = trial.wire.asked
     assert 0.4 < timeout_s <= 0.5
+
+
+def test_a_call_ends_before_the_function_is_ended() -> None:
+    trial = Trial(BROKEN, FOUND, patience=Patience(first_pause_s=1e6))
+    with within(SPARE_S + 0.5), pytest.raises(Unavailable, match="does not answer"):
+        trial.call()
+    ((_, _, timeout_s),) = trial.wire.asked
+    assert 0.4 < timeout_s <= 0.5
+    with within(SPARE_S), pytest.raises(Unavailable, match="DynamoDB took too long to answer"):
+        trial.call()
+    assert trial.done == (1, 0, 0)
 
 
 def test_an_answer_without_words_says_nothing() -> None:
