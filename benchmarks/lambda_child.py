@@ -1,4 +1,6 @@
-"""One process as Lambda runs it: `boto3` imports that and makes a client, `cold` answers a first request, `warm` many.
+"""One process as Lambda runs it: `cold` answers a first request, `warm` many, both as Annals.
+
+Beside them `hello` answers one as the smallest app of Chalice that has a client of DynamoDB, `boto3` only makes that.
 
 Nothing of ours is imported before the clock runs. Prints CPU milliseconds, and how many calls they were.
 """
@@ -16,7 +18,7 @@ EVENTS = 20
 def main() -> None:
     """Measure one of them."""
     what, request = sys.argv[1], json.loads(sys.argv[2])
-    print(json.dumps({"boto3": _boto3, "cold": _cold, "warm": _warm}[what](request)))
+    print(json.dumps({"boto3": _boto3, "hello": _hello, "cold": _cold, "warm": _warm}[what](request)))
 
 
 def _boto3(_: object) -> float:
@@ -24,6 +26,22 @@ def _boto3(_: object) -> float:
     import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
 
     boto3.client("dynamodb")
+    return _ms_since(start)
+
+
+def _hello(event: dict[str, Any]) -> float:
+    start = time.process_time()
+    import boto3  # noqa: PLC0415
+    from chalice.app import Chalice  # noqa: PLC0415
+
+    app = Chalice(app_name="hello")
+    boto3.client("dynamodb")
+
+    @app.route("/events", methods=["POST"])
+    def hello() -> dict[str, str]:
+        return {"hello": "world"}
+
+    _answer(app, event)
     return _ms_since(start)
 
 

@@ -7,20 +7,18 @@ from math import exp, log
 from typing import TypeVar
 
 from benchmarks.virtual_time import VirtualTime
+from chalicelib.aws.client import ATTEMPTS, THROTTLED_PAUSE_S
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import SessionTaken, Unavailable
 from chalicelib.domain.heads import Head
 from chalicelib.store.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.store.dynamodb.client import ATTEMPTS
 from chalicelib.store.dynamodb.items import item_from_commit
 
 T = TypeVar("T")
 
 WRITE_LIMIT, READ_LIMIT = 1_000.0, 3_000.0
 """Units a second of one partition key: DynamoDB's developer guide. What it may lend for bursts is left out."""
-THROTTLED_S = 1.0
-"""The SDK, in its standard mode, waits up to so long before it repeats a throttled call, then up to twice that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,7 @@ class Latency:
 PUT = Latency(0.005, 0.015)
 QUERY = Latency(0.004, 0.012)
 """AWS promises single-digit milliseconds on average and says that p99 may be several times that; the connection from a
-function, and the SDK's own part of a millisecond, are in it."""
+function, and our client's own part of a millisecond, are in it."""
 
 
 class Allowance:
@@ -163,10 +161,10 @@ class SimulatedLog:
         return self._called(QUERY, query)
 
     def _called(self, latency: Latency, act: Callable[[], T | None]) -> T:
-        """What `act` answers, repeated like the SDK does while it is throttled and answers nothing."""
+        """What `act` answers, repeated like our client does while it is throttled and answers nothing."""
         for attempt in range(ATTEMPTS):
             if attempt:
-                self._time.sleep(self._chance.random() * THROTTLED_S * 2 ** (attempt - 1))
+                self._time.sleep(self._chance.random() * THROTTLED_PAUSE_S * 2 ** (attempt - 1))
             half_s = latency.drawn(self._chance) / 2
             self._time.sleep(half_s)
             answer = act()

@@ -10,8 +10,9 @@ from itertools import count
 
 from benchmarks.dynamodb_cost import job_texts
 from benchmarks.events import job_events
-from benchmarks.simulated_dynamodb import THROTTLED_S, Allowance, Latency, SimulatedLog
+from benchmarks.simulated_dynamodb import Allowance, Latency, SimulatedLog
 from benchmarks.virtual_time import VirtualTime
+from chalicelib.aws.client import THROTTLED_PAUSE_S
 from chalicelib.domain.appends import Append
 from chalicelib.domain.errors import Busy, Unavailable
 from chalicelib.domain.messages import Message
@@ -149,7 +150,7 @@ class Queue:
             if self._sends.take(1, world.time.now_s):
                 self._sent.append((asked_s, texts))
                 return
-            world.time.sleep(world.chance.random() * THROTTLED_S * 2 ** min(attempt, 4))
+            world.time.sleep(world.chance.random() * THROTTLED_PAUSE_S * 2 ** min(attempt, 4))
 
     def drain(self) -> None:
         """Lambda's poller and the function: receive, ingest, delete, until nobody sends and nothing is left."""

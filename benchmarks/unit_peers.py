@@ -6,12 +6,13 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from benchmarks.dynamodb_cost import job_texts
 from benchmarks.dynamodb_units import POLL_S, RUN_COMMITS
 from benchmarks.metering_proxy import Meter
 from benchmarks.servers import ROOT
+from chalicelib.aws.client import DYNAMODB, client
 from chalicelib.domain.appends import Append
 from chalicelib.domain.event_seq import NonEmpty
 from chalicelib.domain.messages import Message
@@ -27,15 +28,11 @@ from chalicelib.services.project import projector
 from chalicelib.services.retention import Retention
 from chalicelib.services.snapshot import one
 from chalicelib.services.wakes import Looking
-from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.tables import create_tables
 from chalicelib.store.dynamodb.views import DynamoViews
 from chalicelib.wiring import request_id
 from infra.cloud.emulator import REGION
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 FEWER = 1_000
 """So many are written one by one, for all of them cost the same."""
@@ -64,7 +61,7 @@ class Castore:
     def __init__(self, endpoint: str, meter: Meter, events: Sequence[dict[str, Any]]) -> None:
         self._endpoint = endpoint
         self._meter = meter
-        self._client = dynamodb_client(endpoint, REGION)
+        self._client = client(DYNAMODB, endpoint, REGION)
         self._events = list(_numbered(events[:FEWER]))
 
     def pushed(self) -> float:
@@ -87,21 +84,19 @@ class Castore:
         return self._units("castore-single", "read", len(jobs) * JOB_EVENTS, aggregates=jobs).read
 
     def _create(self, name: str) -> None:
-        self._client.create_table(
-            TableName=name,
-            KeySchema=[
-                {"AttributeName": "aggregateId", "KeyType": "HASH"},
-                {"AttributeName": "version", "KeyType": "RANGE"},
-            ],
-            AttributeDefinitions=[
-                {"AttributeName": "aggregateId", "AttributeType": "S"},
-                {"AttributeName": "version", "AttributeType": "N"},
-                {"AttributeName": "eventStoreId", "AttributeType": "S"},
-                {"AttributeName": "timestamp", "AttributeType": "S"},
-            ],
-            GlobalSecondaryIndexes=[_INDEX],  # type: ignore[list-item]
-            BillingMode="PAY_PER_REQUEST",
-        )
+        key = [
+            {"AttributeName": "aggregateId", "KeyType": "HASH"},
+            {"AttributeName": "version", "KeyType": "RANGE"},
+        ]
+        kinds = {"aggregateId": "S", "version": "N", "eventStoreId": "S", "timestamp": "S"}
+        table = {
+            "TableName": name,
+            "KeySchema": key,
+            "AttributeDefinitions": [{"AttributeName": one, "AttributeType": kind} for one, kind in kinds.items()],
+            "GlobalSecondaryIndexes": [_INDEX],
+            "BillingMode": "PAY_PER_REQUEST",
+        }
+        self._client.call("CreateTable", table)
 
     def _units(self, name: str, task: str, expected: int = 0, **told: object) -> "_Units":
         expected = expected or len(self._events)
@@ -119,9 +114,9 @@ class Annals:
 
     def __init__(self, endpoint: str, meter: Meter, events: Sequence[dict[str, Any]]) -> None:
         self._meter = meter
-        client: DynamoDBClient = dynamodb_client(endpoint, REGION)
-        create_tables(client, "log", "views")
-        self._log, self._views = DynamoLog(client, "log", "views"), DynamoViews(client, "views")
+        dynamodb = client(DYNAMODB, endpoint, REGION)
+        create_tables(dynamodb, "log", "views")
+        self._log, self._views = DynamoLog(dynamodb, "log", "views"), DynamoViews(dynamodb, "views")
         self._present = Present(self._log, self._views)
         ticks = count()
         self._appender = Appender(self._log, lambda: AT_MS + next(ticks) * 250)

@@ -9,7 +9,7 @@ import logging
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
@@ -20,6 +20,7 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 from aws_lambda_powertools.tracing import Tracer
 
+from chalicelib.aws.calls import Calls
 from chalicelib.domain.errors import Refused
 from chalicelib.domain.failures import described, words
 
@@ -69,6 +70,10 @@ class Watch:
         finally:
             self.measure.tell()
 
+    def traced(self, service: str, client: Calls) -> Calls:
+        """The client of a service, with its calls told to X-Ray."""
+        return client if self._tracing is None else Traced(service, client, self._tracing)
+
     def _traced(self, organization: str | None) -> AbstractContextManager[None]:
         return nullcontext() if self._tracing is None else self._tracing.invocation(organization)
 
@@ -112,9 +117,13 @@ class Tracing:
     """Tells X-Ray of invocations and of the calls to AWS within; of what fails only the type and the place."""
 
     def __init__(self, function: str) -> None:
+        from aws_xray_sdk.core import patch  # type: ignore[import-untyped]  # noqa: PLC0415  (only who is traced waits)
+        from wrapt import register_post_import_hook  # noqa: PLC0415
+
         self._function = function
-        # Loads the SDK of X-Ray, which takes longer than all the rest here.
-        self._recorder = cast(Any, Tracer(service=SERVICE, patch_modules=("botocore",)).provider)
+        self._recorder = cast(Any, Tracer(service=SERVICE, auto_patch=False).provider)
+        # Who calls by the SDK of AWS loads it later, if at all; its calls are told then, too.
+        register_post_import_hook(lambda _: patch(("botocore",)), "botocore.client")
         emitter = self._recorder.emitter
         send = emitter.send_entity
         emitter.send_entity = lambda entity: send(_without_words(entity))
@@ -127,6 +136,27 @@ class Tracing:
             if organization is not None:
                 subsegment.put_annotation("organization", organization)
             yield
+
+    @contextmanager
+    def call(self, service: str, operation: str) -> Iterator[None]:
+        """What is done within is a call of AWS."""
+        with self._recorder.in_subsegment(service, namespace="aws") as subsegment:
+            subsegment.set_aws({"operation": operation})
+            yield
+
+
+class Traced:
+    """The port `Calls`, with X-Ray told of each."""
+
+    def __init__(self, service: str, client: Calls, tracing: Tracing) -> None:
+        self._service = service
+        self._client = client
+        self._tracing = tracing
+
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What the service answers."""
+        with self._tracing.call(self._service, operation):
+            return self._client.call(operation, params)
 
 
 class _Formatter(LambdaPowertoolsFormatter):

@@ -3,12 +3,11 @@
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 from moto import mock_aws
 
-from chalicelib.store.dynamodb.client import dynamodb_client
+from chalicelib.aws.client import DYNAMODB, Client, client
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.tables import create_tables
 from chalicelib.store.dynamodb.views import DynamoViews
@@ -16,11 +15,9 @@ from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.log import SqliteLog
 from chalicelib.store.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.store.sqlite.views import SqliteViews
+from tests.aws.wires import Moto, Noted, Sent, client_on
 from tests.torture import servers
 from tests.torture.stores import REGION
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 
 @pytest.fixture
@@ -51,35 +48,34 @@ def aws_environment() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="session")
-def regional_client(aws_environment: None) -> Iterator["DynamoDBClient"]:  # noqa: ARG001
-    """One for all tests on moto: to make a client takes longer than most of them. Without moto it finds nothing."""
-    client = dynamodb_client(region=REGION)
-    yield client
-    client.close()
-
-
 @pytest.fixture
-def moto_client(regional_client: "DynamoDBClient") -> Iterator["DynamoDBClient"]:
+def moto_client(aws_environment: None) -> Iterator[Noted]:  # noqa: ARG001
     """A client of an empty DynamoDB in this process; only one thread may use it."""
     with mock_aws():
-        yield regional_client
+        yield Noted(client_on(Moto(DYNAMODB), DYNAMODB))
 
 
 @pytest.fixture
-def moto_tables(moto_client: "DynamoDBClient") -> "DynamoDBClient":
+def moto_tables(moto_client: Noted) -> Noted:
     """The client, with both tables there."""
     create_tables(moto_client, "log", "views")
     return moto_client
 
 
 @pytest.fixture
-def moto_log(moto_tables: "DynamoDBClient") -> DynamoLog:
+def calls(moto_tables: Noted) -> Sent:
+    """What is sent from now on, once the tables are there."""
+    moto_tables.sent.clear()
+    return moto_tables.sent
+
+
+@pytest.fixture
+def moto_log(moto_tables: Noted) -> DynamoLog:
     return DynamoLog(moto_tables, "log", "views")
 
 
 @pytest.fixture
-def moto_views(moto_tables: "DynamoDBClient") -> DynamoViews:
+def moto_views(moto_tables: Noted) -> DynamoViews:
     return DynamoViews(moto_tables, "views", threads=1)
 
 
@@ -91,15 +87,15 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def ministack_client(ministack: str, aws_environment: None) -> Iterator["DynamoDBClient"]:  # noqa: ARG001
+def ministack_client(ministack: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
     """One client for all tests; threads may share it."""
-    client = dynamodb_client(ministack, REGION)
-    yield client
-    client.close()
+    opened = client(DYNAMODB, ministack, REGION)
+    yield opened
+    opened.close()
 
 
 @pytest.fixture
-def ministack_tables(ministack_client: "DynamoDBClient") -> tuple[str, str]:
+def ministack_tables(ministack_client: Client) -> tuple[str, str]:
     """The names of two empty tables, for the log and for views."""
     suffix = uuid.uuid4().hex
     log_table, views_table = f"log-{suffix}", f"views-{suffix}"
@@ -108,12 +104,12 @@ def ministack_tables(ministack_client: "DynamoDBClient") -> tuple[str, str]:
 
 
 @pytest.fixture
-def ministack_log(ministack_client: "DynamoDBClient", ministack_tables: tuple[str, str]) -> DynamoLog:
+def ministack_log(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoLog:
     """An empty log in tables of its own."""
     return DynamoLog(ministack_client, *ministack_tables)
 
 
 @pytest.fixture
-def ministack_views(ministack_client: "DynamoDBClient", ministack_tables: tuple[str, str]) -> DynamoViews:
+def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoViews:
     """Empty views in a table of their own."""
     return DynamoViews(ministack_client, ministack_tables[1])

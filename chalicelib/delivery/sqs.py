@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from botocore.exceptions import BotoCoreError, ClientError
-
+from chalicelib.aws.calls import Calls, Refusal
 from chalicelib.delivery.delivery_records import DeliveryRecords, Records
 from chalicelib.delivery.lines import said
 from chalicelib.domain.deliveries import Delivery
@@ -24,38 +23,14 @@ FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 11 * 3600
 """SQS hides a message for twelve hours at most, counted from when it brought it."""
 
-CONNECT_TIMEOUT_S = 1
-READ_TIMEOUT_S = 5
-CONNECTIONS = 50
-
 _log = logging.getLogger("annals")
-
-
-def sqs_client(endpoint_url: str | None = None, region: str | None = None) -> Any:
-    """A client for the whole process; threads may share it."""
-    # boto3 takes a third of a second to import: only who talks to SQS pays that.
-    import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
-    from botocore.config import Config  # noqa: PLC0415
-
-    return boto3.client(
-        "sqs",
-        endpoint_url=endpoint_url,
-        region_name=region,
-        config=Config(
-            tcp_keepalive=True,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            read_timeout=READ_TIMEOUT_S,
-            retries={"mode": "standard", "total_max_attempts": 3},
-            max_pool_connections=CONNECTIONS,
-        ),
-    )
 
 
 class SqsOutbox(DeliveryRecords):
     """The outbox of all servers in one queue; what has the same observer and key is one group there."""
 
     def __init__(
-        self, connect: Callable[[], Any], queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
+        self, connect: Callable[[], Calls], queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
     ) -> None:
         super().__init__(views)
         self._connect = connect
@@ -63,7 +38,7 @@ class SqsOutbox(DeliveryRecords):
         self._pause = pause
 
     @cached_property
-    def _client(self) -> Any:
+    def _client(self) -> Calls:
         """Made when first needed: most functions send nothing."""
         return self._connect()
 
@@ -89,7 +64,7 @@ class SqsOutbox(DeliveryRecords):
                 {"Id": str(n), "ReceiptHandle": receipt, "VisibilityTimeout": timeout_s}
                 for n, receipt in enumerate(receipts[start : start + BATCH])
             ]
-            self._called(self._client.change_message_visibility_batch, entries)
+            self._called("ChangeMessageVisibilityBatch", entries)
 
     def _send(self, some: Iterable[Queued]) -> None:
         """Send all of them, but of each group only one at once: of a batch any one may fail, and none may overtake."""
@@ -120,7 +95,7 @@ class SqsOutbox(DeliveryRecords):
             }
             for n, (group, queued) in enumerate(by_group.items())
         ]
-        answer = self._called(self._client.send_message_batch, entries)
+        answer = self._called("SendMessageBatch", entries)
         sent = {entry["Id"] for entry in answer.get("Successful", ())}
         codes = {entry["Id"]: entry["Code"] for entry in answer.get("Failed", ())}
         return {group: codes.get(str(n), "no answer") for n, group in enumerate(by_group) if str(n) not in sent}
@@ -131,14 +106,11 @@ class SqsOutbox(DeliveryRecords):
         _log.warning("SQS did not take all of a batch: %s", said(reason))
         self._pause(FIRST_PAUSE_S * 2.0 ** (attempts - 1))
 
-    def _called(self, call: Callable[..., Any], entries: list[dict[str, Any]]) -> dict[str, Any]:
+    def _called(self, operation: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
         try:
-            answer: dict[str, Any] = call(QueueUrl=self._queue_url, Entries=entries)
-        except ClientError as failure:
-            raise Unavailable(f"SQS refuses: {said(failure.response['Error']['Code'])}") from failure
-        except BotoCoreError as failure:
-            raise Unavailable(f"SQS cannot be reached: {said(str(failure))}") from failure
-        return answer
+            return self._client.call(operation, {"QueueUrl": self._queue_url, "Entries": entries})
+        except Refusal as refusal:
+            raise Unavailable(f"SQS refuses: {said(refusal.code)}") from refusal
 
 
 def _group(delivery: Delivery) -> str:

@@ -8,7 +8,7 @@ import base64
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from pydantic_core import to_json
 
@@ -29,7 +29,7 @@ Kind = Literal["FULL_EXPORT", "INCREMENTAL_EXPORT"]
 _TABLE: Final = "annals-log"
 _VERSIONS: Final[Mapping[Kind, str]] = {FULL: "2020-06-30", INCREMENTAL: "2023-08-01"}
 
-Item = Mapping[str, Mapping[str, Any]]
+Item = Mapping[str, Mapping[str, str]]
 """A commit as DynamoDB keeps it: each attribute with its type."""
 
 
@@ -109,13 +109,13 @@ def span(after: Head, to: Head) -> Span:
 def line_of(kind: Kind, commit: Commit, item: Item) -> bytes:
     """The line of a data file that holds the commit."""
     if kind == FULL:
-        return to_json({"Item": _readable(item)}) + b"\n"
+        return to_json({"Item": item}) + b"\n"
     return (
         to_json(
             {
                 "Metadata": {"WriteTimestampMicros": {"N": str(commit.at)}},
                 "Keys": {name: item[name] for name in ("server", "session")},
-                "NewImage": _readable(item),
+                "NewImage": item,
             }
         )
         + b"\n"
@@ -167,15 +167,6 @@ def summary_manifest(export: Export, files: Sequence[DataFile], bucket: str, end
         },
         indent=2,
     )
-
-
-def _readable(item: Item) -> dict[str, Mapping[str, Any]]:
-    """The item with its binary values in base64."""
-    return {name: _text(value) for name, value in item.items()}
-
-
-def _text(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"B": base64.b64encode(value["B"]).decode()} if "B" in value else value
 
 
 def _time(time_ms: int) -> str:

@@ -59,8 +59,8 @@ def _places(failure: ValidationError) -> str:
 
 def _code(failure: BaseException) -> str:
     """The code of AWS, if it refused something: what else it says may quote an address."""
-    match getattr(failure, "response", None):
-        case {"Error": {"Code": str(code)}}:
+    match failure:
+        case object(code=str(code)) | object(response={"Error": {"Code": str(code)}}):
             return code
         case _:
             return ""

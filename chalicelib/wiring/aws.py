@@ -1,6 +1,11 @@
 """A Lambda function, with what it keeps in DynamoDB and SQS."""
 
-from chalicelib.delivery.sqs import SqsOutbox, sqs_client
+from functools import partial
+
+from chalicelib.aws.calls import Calls
+from chalicelib.aws.client import DYNAMODB, SQS, Service, client
+from chalicelib.aws.deadlines import left_s
+from chalicelib.delivery.sqs import SqsOutbox
 from chalicelib.domain.pending import Settled
 from chalicelib.services.append import Appender
 from chalicelib.services.delivering import Mailer
@@ -8,10 +13,8 @@ from chalicelib.services.ports import Clock, unmeasured
 from chalicelib.services.present import Present
 from chalicelib.services.wakes import Looking
 from chalicelib.settings import Settings
-from chalicelib.store.dynamodb.client import dynamodb_client
-from chalicelib.store.dynamodb.deadlines import left_s
 from chalicelib.store.dynamodb.log import DynamoLog
-from chalicelib.store.dynamodb.metering import metered
+from chalicelib.store.dynamodb.metering import Metered
 from chalicelib.store.dynamodb.views import DynamoViews
 from chalicelib.wiring.observing import watch
 from chalicelib.wiring.parts import Means, request_id
@@ -21,11 +24,11 @@ def means(settings: Settings, clock: Clock) -> Means:
     """Each request its own commit, and readers who look again."""
     watching = watch()
     measure = unmeasured if watching is None else watching.measure
-    client = dynamodb_client()
+    dynamodb = calls_of(DYNAMODB)
     if watching is not None:
-        metered(client, measure)
-    log = DynamoLog(client, settings.log_table, settings.views_table, retention_s=settings.retention_s)
-    views = DynamoViews(client, settings.views_table)
+        dynamodb = Metered(dynamodb, measure)
+    log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
+    views = DynamoViews(dynamodb, settings.views_table)
     present = Present(log, views)
     appender = Appender(log, clock, present=present, measure=measure, left_s=left_s)
 
@@ -43,7 +46,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         submit=lambda append: Settled(appender.append(append)),
         request_id=request_id,
         plainly=lambda _body: None,  # what it takes to import the reader, it would save in hundreds of requests
-        outbox=SqsOutbox(sqs_client, settings.outbox_queue_url, views),
+        outbox=SqsOutbox(partial(calls_of, SQS), settings.outbox_queue_url, views),
         progress=views,
         mailer=mailer,
         forget=lambda _server, _session: 0,
@@ -51,3 +54,11 @@ def means(settings: Settings, clock: Clock) -> Means:
         measure=measure,
         close=lambda: None,
     )
+
+
+def calls_of(service: Service) -> Calls:
+    """A service of AWS; where a function is watched, it is told what it calls and what has to be repeated."""
+    watching = watch()
+    if watching is None:
+        return client(service)
+    return watching.traced(service.signing_name, client(service, repeats=partial(watching.measure, "Retries")))

@@ -7,13 +7,14 @@ from chalicelib.wiring.parts import Annals
 
 def table_exporting(parts: Annals) -> TableExporting:
     """What keeps the table's exports going."""
-    from chalicelib.store.dynamodb.client import dynamodb_client  # noqa: PLC0415  (only who exports needs them)
-    from chalicelib.store.dynamodb.exports import DynamoExports, GlueJob, glue_client  # noqa: PLC0415
+    from chalicelib.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only who exports needs them)
+    from chalicelib.store.dynamodb.exports import DynamoExports, GlueJob  # noqa: PLC0415
+    from chalicelib.wiring.aws import calls_of  # noqa: PLC0415
 
     to = parts.settings.exports
-    exports = DynamoExports(dynamodb_client(), to.table_arn, to.bucket, to.prefix)
+    exports = DynamoExports(calls_of(DYNAMODB), to.table_arn, to.bucket, to.prefix)
     arguments = {"--exports": f"s3://{to.bucket}/{to.prefix}".rstrip("/"), "--lake": to.lake_url}
-    loading = GlueJob(glue_client(), to.history_job, arguments)
+    loading = GlueJob(calls_of(GLUE), to.history_job, arguments)
     return TableExporting(parts.views, exports, loading, parts.clock)
 
 

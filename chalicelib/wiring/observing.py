@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from chalice.app import Request
 
 from chalicelib.api.callers import Caller
+from chalicelib.aws.deadlines import within
 from chalicelib.domain.errors import BadInput, Forbidden
 from chalicelib.domain.organizations import name_checked
 from chalicelib.settings import Settings
-from chalicelib.store.dynamodb.deadlines import within
 
 if TYPE_CHECKING:
     from chalicelib.observability import Watch

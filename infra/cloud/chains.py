@@ -10,8 +10,7 @@ from chalicelib.store.dynamodb.items import head_before_item, head_from_item
 from infra.cloud.stored_commits import is_expired, outlines
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 MOST_GAPS: Final = 5
@@ -38,7 +37,7 @@ class Chain:
         return f"{kept} with GAPS: {', '.join(f'between {before:,} and {after:,}' for before, after in self.gaps)}"
 
 
-def chain_of(client: DynamoDBClient, table: str, server: int, now_s: int) -> Chain:
+def chain_of(client: Calls, table: str, server: int, now_s: int) -> Chain:
     """Go through a log. What is past retention does not count: DynamoDB deletes that in any order."""
     return _chain(item for item in outlines(client, table, server) if not is_expired(item, now_s))
 

@@ -10,18 +10,17 @@ import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain import timestamps
 from chalicelib.domain.commits import Commit
 from chalicelib.store.dynamodb.batches import MOST_KEYS, Pause, get_all
-from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import SERVER, SESSION, commit_from_item
 from infra.cloud.stored_commits import is_expired, of_all, of_log
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 
@@ -58,7 +57,7 @@ class Tally:
 class PuttingBack:
     """Compares two tables page by page, and copies from one to the other what is missing there."""
 
-    client: DynamoDBClient
+    client: Calls
     restored: str
     live: str
     now_s: int
@@ -112,18 +111,19 @@ class PuttingBack:
 
     def _put(self, item: Item) -> None:
         """Put one back; if the same one is there by now, so much the better."""
-        with answered():
-            try:
-                self.client.put_item(
-                    TableName=self.live,
-                    Item=item,
-                    ConditionExpression="attribute_not_exists(#session)",
-                    ExpressionAttributeNames={"#session": SESSION},
-                    ReturnValuesOnConditionCheckFailure="ALL_OLD",
-                )
-            except self.client.exceptions.ConditionalCheckFailedException as refusal:
-                refused: Any = refusal.response
-                _check_same(item, refused["Item"])
+        put = {
+            "TableName": self.live,
+            "Item": item,
+            "ConditionExpression": "attribute_not_exists(#session)",
+            "ExpressionAttributeNames": {"#session": SESSION},
+            "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
+        }
+        try:
+            self.client.call("PutItem", put)
+        except Refusal as refusal:
+            if refusal.code != "ConditionalCheckFailedException":
+                raise
+            _check_same(item, refusal.answer["Item"])
 
 
 def _place(item: Item) -> tuple[str, str]:

@@ -5,6 +5,7 @@ import sys
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain.errors import AnnalsError
 from infra.cloud.package import STAGES
 from infra.cloud.stage import NotDeployed, Stage
@@ -18,7 +19,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         rebuild_all(Stage.deployed(args.stage).annals())
-    except (NotDeployed, AnnalsError, ClientError, BotoCoreError) as failure:
+    except (NotDeployed, AnnalsError, Refusal, ClientError, BotoCoreError) as failure:
         sys.exit(f"Not rebuilt: {failure}")
     except KeyboardInterrupt:
         sys.exit("\nStopped: the views are as they were.")

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.aws.calls import Refusal
+from chalicelib.aws.client import DYNAMODB, client
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import AnnalsError, LogBroken
 from chalicelib.domain.organizations import DIRECTORY, configuration_of, inbox_of
-from chalicelib.store.dynamodb.client import dynamodb_client
 from infra.cloud.asking import agreed
 from infra.cloud.chains import Chain, chain_of
 from infra.cloud.package import STAGES
@@ -30,10 +31,10 @@ from infra.cloud.stage import NotDeployed, Stage
 from infra.progress import Progress
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.calls import Calls
 
 Confirm = Callable[[str], bool]
-FAILURES: Final = (NotDeployed, NotRestored, AnnalsError, ClientError, BotoCoreError)
+FAILURES: Final = (NotDeployed, NotRestored, AnnalsError, Refusal, ClientError, BotoCoreError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +51,10 @@ class Restored:
 def main() -> None:
     """Restore the log of one stage."""
     args = _arguments()
-    client = dynamodb_client()
     try:
-        stage = Stage.deployed(args.stage)
-        table = _table(client, stage, args.table, args.to)
-        restored = restore(stage, table, client, (lambda _: True) if args.yes else agreed, dry_run=args.dry_run)
+        stage, dynamodb = Stage.deployed(args.stage), client(DYNAMODB)
+        table = _table(dynamodb, stage, args.table, args.to)
+        restored = restore(stage, table, dynamodb, (lambda _: True) if args.yes else agreed, dry_run=args.dry_run)
     except Diverged as failure:
         sys.exit(f"\nStopped, and nothing more is written: {failure}\nWhat is lost cannot have its numbers back.")
     except FAILURES as failure:
@@ -66,9 +66,7 @@ def main() -> None:
     print(f"\nThe table {table} stays. To delete it: aws dynamodb delete-table --table-name {table}")
 
 
-def restore(
-    stage: Stage, table: str, client: DynamoDBClient, confirm: Confirm, *, dry_run: bool = False
-) -> Restored | None:
+def restore(stage: Stage, table: str, client: Calls, confirm: Confirm, *, dry_run: bool = False) -> Restored | None:
     """Put back what the log lacks and `table` has; None if somebody said no. Raises `Diverged` if it cannot be."""
     check_is_log(client, table, stage.log_table)
     now_s = int(time.time())
@@ -108,7 +106,7 @@ def _time(text: str) -> datetime:
         raise argparse.ArgumentTypeError(str(failure)) from failure
 
 
-def _table(client: DynamoDBClient, stage: Stage, given: str | None, to: datetime) -> str:
+def _table(client: Calls, stage: Stage, given: str | None, to: datetime) -> str:
     """The table to restore from, ready to be read."""
     if given is None:
         return restored_table(client, stage.log_table, to, time.sleep)
@@ -118,7 +116,10 @@ def _table(client: DynamoDBClient, stage: Stage, given: str | None, to: datetime
 
 def _compared(back: PuttingBack) -> Tally:
     # DynamoDB counts items every few hours: the bar is about right.
-    sizes = [back.client.describe_table(TableName=name)["Table"]["ItemCount"] for name in (back.restored, back.live)]
+    sizes = [
+        back.client.call("DescribeTable", {"TableName": name})["Table"]["ItemCount"]
+        for name in (back.restored, back.live)
+    ]
     progress = Progress("Comparing", max(sizes), "commits")
     tally = back.compare(progress.to)
     progress.end(

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
+from chalicelib.aws.calls import Refusal
+from chalicelib.aws.client import DYNAMODB, client
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.organizations import inbox_of
-from chalicelib.store.dynamodb.client import dynamodb_client
 from infra.cloud.asking import answer_to
 from infra.cloud.functions import begin_anew
 from infra.cloud.package import STAGES
@@ -28,9 +29,9 @@ from infra.progress import Progress
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.calls import Calls
 
-FAILURES: Final = (NotDeployed, AnnalsError, ClientError, BotoCoreError)
+FAILURES: Final = (NotDeployed, AnnalsError, Refusal, ClientError, BotoCoreError)
 
 
 def main() -> None:
@@ -39,7 +40,7 @@ def main() -> None:
     try:
         stage = Stage.deployed(args.stage)
         confirm = (lambda _: True) if args.yes else _typed
-        if not retire(stage, args.org, args.before, dynamodb_client(), confirm):
+        if not retire(stage, args.org, args.before, client(DYNAMODB), confirm):
             sys.exit("\nNothing was deleted.")
         if not stage.retention:
             # Where nothing is ever forgotten, functions look only once where a log begins.
@@ -50,9 +51,7 @@ def main() -> None:
         sys.exit("\nStopped. Run it again to go on.")
 
 
-def retire(
-    stage: Stage, name: str, before_us: int | None, client: DynamoDBClient, confirm: Callable[[str], bool]
-) -> bool:
+def retire(stage: Stage, name: str, before_us: int | None, client: Calls, confirm: Callable[[str], bool]) -> bool:
     """Delete what the organization holds, or what is older than `before_us`; False if somebody said no."""
     parts = stage.annals()
     server = parts.organizations.server(name)

@@ -26,7 +26,7 @@ from infra.cloud.stored_commits import outlines
 from infra.rebuilding import rebuild_after
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.calls import Calls
 
 RETIRED: Final = ("organization", "retired")
 """The type of the event that stands for all that was deleted before it."""
@@ -50,7 +50,7 @@ class Retiring:
     """Deletes what is older than `before_us`, and the last commit never; None: all. Safe to stop and to repeat."""
 
     parts: Annals
-    client: DynamoDBClient
+    client: Calls
     log_table: str
     before_us: int | None = None
     pause: Pause = time.sleep

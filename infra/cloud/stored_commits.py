@@ -2,35 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import AT, PREV, SERVER, SESSION, TTL, N
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 _OUTLINE: Final = {"#server": SERVER, "#session": SESSION, "#at": AT, "#n": N, "#prev": PREV, "#ttl": TTL}
 
 
-def of_all(client: DynamoDBClient, table: str) -> Iterator[list[Item]]:
+def of_all(client: Calls, table: str) -> Iterator[list[Item]]:
     """The commits of all logs, in no particular order."""
-    return _pages(client.scan, {"TableName": table})
+    return _pages(client, "Scan", {"TableName": table})
 
 
-def of_log(client: DynamoDBClient, table: str, server: int) -> Iterator[list[Item]]:
+def of_log(client: Calls, table: str, server: int) -> Iterator[list[Item]]:
     """The commits of one log, in order."""
-    return _pages(client.query, _one_log(table, server))
+    return _pages(client, "Query", _one_log(table, server))
 
 
-def outlines(client: DynamoDBClient, table: str, server: int) -> Iterator[Item]:
+def outlines(client: Calls, table: str, server: int) -> Iterator[Item]:
     """The commits of one log, in order, without their events."""
     request = _one_log(table, server)
     request |= {"ProjectionExpression": ", ".join(_OUTLINE), "ExpressionAttributeNames": _OUTLINE}
-    for page in _pages(client.query, request):
+    for page in _pages(client, "Query", request):
         yield from page
 
 
@@ -49,10 +47,9 @@ def _one_log(table: str, server: int) -> dict[str, Any]:
     }
 
 
-def _pages(read: Callable[..., Any], request: dict[str, Any]) -> Iterator[list[Item]]:
+def _pages(client: Calls, operation: str, request: dict[str, Any]) -> Iterator[list[Item]]:
     while True:
-        with answered():
-            page = read(**request)
+        page = client.call(operation, request)
         yield page["Items"]
         if "LastEvaluatedKey" not in page:
             return

@@ -1,7 +1,7 @@
 """The functions that export, called as Lambda calls them with what AWS would give them.
 
-DynamoDB and S3 are moto's, whose exports have no manifests and come to an end by themselves; Glue is a server that
-keeps what it is asked and answers as Glue does. What these cannot show, the tests of the services do.
+DynamoDB is ministack's, whose exports have no files and come to an end by themselves; Glue is a server that keeps what
+it is asked and answers as Glue does. What these cannot show, the tests of the services do.
 """
 
 import json
@@ -11,19 +11,15 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-import boto3  # type: ignore[import-untyped]
 import pytest
-from moto import mock_aws
 
 import app
 from chalicelib import wiring
 from chalicelib.api import exports
+from chalicelib.aws.client import Client
 from chalicelib.domain.errors import Busy
 from chalicelib.domain.records import END
 from chalicelib.domain.table_exports import VIEW, Entry, TableExport
-from chalicelib.store.dynamodb.client import dynamodb_client
-from chalicelib.store.dynamodb.tables import create_tables
-from tests.torture.stores import REGION
 
 EVENTS = Path(__file__).parent.parent / "events"
 BUCKET = "annals-exports"
@@ -79,31 +75,36 @@ def glue(monkeypatch: pytest.MonkeyPatch) -> Iterator[Glue]:
 
 
 @pytest.fixture
-def annals(monkeypatch: pytest.MonkeyPatch, aws_environment: None, glue: Glue) -> Iterator[wiring.Annals]:  # noqa: ARG001
-    """A function on AWS with its tables and its bucket, and the organizations acme (1) and other (2)."""
-    with mock_aws():
-        client = dynamodb_client(region=REGION)
-        create_tables(client, "annals-log", "annals-views")
-        recovery: Any = {"PointInTimeRecoveryEnabled": True}
-        client.update_continuous_backups(TableName="annals-log", PointInTimeRecoverySpecification=recovery)
-        arn = client.describe_table(TableName="annals-log")["Table"]["TableArn"]
-        where: Any = {"LocationConstraint": REGION}
-        boto3.client("s3").create_bucket(Bucket=BUCKET, CreateBucketConfiguration=where)
-        for name, value in {
-            "STORE": "dynamodb",
-            "LOG_TABLE_ARN": arn,
-            "EXPORT_BUCKET": BUCKET,
-            "EXPORT_PREFIX": "log of/2026",
-            "LAKE_URL": "s3://annals-lake",
-            "REPORT_URL": "https://reports.example.org/report-{server}.html",
-        }.items():
-            monkeypatch.setenv(name, value)
-        wiring.annals.cache_clear()
-        parts = wiring.annals()
-        for name in ("acme", "other"):
-            parts.organizations.create(name)
-        yield parts
-        wiring.annals.cache_clear()
+def annals(
+    monkeypatch: pytest.MonkeyPatch,
+    ministack: str,
+    ministack_client: Client,
+    ministack_tables: tuple[str, str],
+    glue: Glue,  # noqa: ARG001
+) -> Iterator[wiring.Annals]:
+    """A function on AWS with its tables, and the organizations acme (1) and other (2)."""
+    log_table, views_table = ministack_tables
+    recovery = {"PointInTimeRecoveryEnabled": True}
+    wanted = {"TableName": log_table, "PointInTimeRecoverySpecification": recovery}
+    ministack_client.call("UpdateContinuousBackups", wanted)
+    for name, value in {
+        "AWS_ENDPOINT_URL": ministack,
+        "STORE": "dynamodb",
+        "LOG_TABLE": log_table,
+        "VIEWS_TABLE": views_table,
+        "LOG_TABLE_ARN": ministack_client.call("DescribeTable", {"TableName": log_table})["Table"]["TableArn"],
+        "EXPORT_BUCKET": BUCKET,
+        "EXPORT_PREFIX": "log of/2026",
+        "LAKE_URL": "s3://annals-lake",
+        "REPORT_URL": "https://reports.example.org/report-{server}.html",
+    }.items():
+        monkeypatch.setenv(name, value)
+    wiring.annals.cache_clear()
+    parts = wiring.annals()
+    for name in ("acme", "other"):
+        parts.organizations.create(name)
+    yield parts
+    wiring.annals.cache_clear()
 
 
 def payload(name: str) -> dict[str, Any]:
@@ -123,11 +124,11 @@ def arrival(export_id: str) -> dict[str, Any]:
     return event
 
 
-def test_the_schedule_starts_one_full_export_and_remembers_it(annals: wiring.Annals) -> None:
+def test_the_schedule_starts_one_full_export_and_remembers_it(annals: wiring.Annals, ministack_client: Client) -> None:
     EXPORT(SCHEDULED, CONTEXT)
     EXPORT(SCHEDULED, CONTEXT)
     (export,) = ledger(annals)
-    asked = dynamodb_client(region=REGION).describe_export(ExportArn=export.arn)["ExportDescription"]
+    asked = ministack_client.call("DescribeExport", {"ExportArn": export.arn})["ExportDescription"]
     assert (export.kind, export.begin_s, asked["S3Bucket"], asked["S3Prefix"]) == (
         "FULL_EXPORT",
         0,

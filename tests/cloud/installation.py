@@ -9,6 +9,7 @@ from typing import Any
 
 import app
 from chalicelib import wiring
+from chalicelib.aws.calls import Calls
 from chalicelib.routes import access, previews
 from infra.cloud.sharing import READER, TESTER, WRITER, function_of
 from infra.embedded import tokens
@@ -42,7 +43,7 @@ class Context:
 class Installation:
     """All functions, each in a process of its own as far as it can tell: when another acts, nothing is remembered."""
 
-    def __init__(self, recorder: Recorder, stack: Stack, queues: Any) -> None:
+    def __init__(self, recorder: Recorder, stack: Stack, queues: Calls) -> None:
         self.stack = stack
         self.routes: set[tuple[str, str]] = set()
         """What was asked for, by method and route."""

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cached_property
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
-from chalicelib.domain.commits import Appended
+from chalicelib.domain.commits import Appended, Commit
 from chalicelib.domain.event_seq import EventSeq, NonEmpty
 from chalicelib.domain.events import NewEvent
 from chalicelib.domain.organizations import inbox_of
@@ -19,15 +19,15 @@ from chalicelib.domain.selection import Selection
 from chalicelib.services.consumers import catch_up
 from chalicelib.services.feed import FeedQuery, follow
 from chalicelib.services.project import projector
-from chalicelib.store.dynamodb.items import SERVER, SESSION, commit_key
+from chalicelib.store.dynamodb.items import SERVER, SESSION, commit_key, item_from_commit
 from chalicelib.wiring import Annals
 from infra.cloud.package import ROOT
 from infra.cloud.point_in_time import restored_table
 from infra.cloud.stage import Stage
+from infra.cloud.stored_commits import of_all
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 TEMPLATES = ROOT / "infra" / "template"
@@ -38,7 +38,7 @@ OUTPUTS = {"LogTableName": "LogTable", "ViewsTableName": "ViewsTable", "OutboxQu
 class Operated:
     """A stage, and what tests do with it and see of it."""
 
-    def __init__(self, stage: Stage, client: DynamoDBClient) -> None:
+    def __init__(self, stage: Stage, client: Calls) -> None:
         self.stage = stage
         self.client = client
 
@@ -77,7 +77,7 @@ class Operated:
     def lose(self, server: int, sessions: Sequence[int]) -> None:
         """Delete commits, as no function could."""
         for session in sessions:
-            self.client.delete_item(TableName=self.stage.log_table, Key=commit_key(server, session))
+            self.client.call("DeleteItem", {"TableName": self.stage.log_table, "Key": commit_key(server, session)})
 
     def commits(self) -> dict[tuple[int, int], Item]:
         """All that the log's table holds, by server and session."""
@@ -104,41 +104,42 @@ class Operated:
         found = self.follow(server, None, *types)
         return [json.loads(wire)["key"] for wire in found.wires] if isinstance(found, NonEmpty) else []
 
+    def put(self, commit: Commit, expires_s: int | None = None) -> None:
+        """Have the table keep a commit, whatever it keeps in its place."""
+        item = item_from_commit(commit, expires_s)
+        self.client.call("PutItem", {"TableName": self.stage.log_table, "Item": item})
+
     def _items(self, table: str) -> Iterator[Item]:
-        for page in self.client.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):
-            yield from page["Items"]
+        return chain.from_iterable(of_all(self.client, table))
 
 
 class Stopped(Exception):
     """Somebody stopped the command."""
 
 
-@contextmanager
-def before_each(client: DynamoDBClient, operation: str, act: Callable[[], object]) -> Iterator[None]:
-    """Within the block, this happens whenever the client is about to call the operation."""
+class Interrupted:
+    """The port `Calls`: something happens whenever the operation is about to be called."""
 
-    def called(**_: Any) -> None:
-        act()
+    def __init__(self, client: Calls, operation: str, act: Callable[[], object]) -> None:
+        self._client = client
+        self._operation = operation
+        self._act = act
 
-    event = f"before-call.dynamodb.{operation}"
-    client.meta.events.register(event, called)
-    try:
-        yield
-    finally:
-        client.meta.events.unregister(event, called)
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        if operation == self._operation:
+            self._act()
+        return self._client.call(operation, params)
 
 
-@contextmanager
-def stopped_after(client: DynamoDBClient, operation: str, times: int) -> Iterator[None]:
-    """Within the block the client's operation can be called so often, then the command is stopped."""
+def stopped_after(client: Calls, operation: str, times: int) -> Calls:
+    """The client, with which the operation can be called so often; then the command is stopped."""
     left = iter(range(times))
 
     def stop() -> None:
         if next(left, None) is None:
             raise Stopped
 
-    with before_each(client, operation, stop):
-        yield
+    return Interrupted(client, operation, stop)
 
 
 def both_logs(server: int) -> tuple[int, int]:

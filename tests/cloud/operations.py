@@ -1,6 +1,7 @@
 """Operations of AWS: those that functions were seen to call, and those that the code names."""
 
 import ast
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -10,12 +11,16 @@ from typing import Any
 import botocore.session
 from botocore import xform_name
 
+from chalicelib.aws.client import DYNAMODB, GLUE, SQS
 from infra.cloud.package import ROOT
+from tests.aws.endpoints import Forwarding, serving
 from tests.cloud.permissions import Permission, Place, needed
 
 CODE = ROOT / "chalicelib"
 FOR_LOCAL_ENDPOINTS = CODE / "store" / "dynamodb" / "tables.py"
 """Makes tables where no template does; no function of ours calls it."""
+SERVICES = (DYNAMODB, SQS, GLUE)
+"""Those that are called without the SDK."""
 UNSEEN = ("get_waiter", "get_paginator")
 """Methods of clients that call operations behind our back: their names would not be found."""
 
@@ -30,8 +35,24 @@ class Recorder:
         self._function: str | None = None
 
     def listen(self, session: Any) -> None:
-        """Hear of every call of the clients that this session makes from now on."""
+        """Hear of every call of the clients of the SDK that this session makes from now on."""
         session.events.register("provide-client-params", self._called)
+
+    @contextmanager
+    def endpoint(self, target: str) -> Iterator[str]:
+        """The address of an endpoint that hears of every call that is JSON, and passes all on to another."""
+        recorder = self
+
+        class Overhearing(Forwarding):
+            def passing(self, body: bytes) -> None:
+                operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
+                if operation:
+                    scope = self.headers["Authorization"].partition("Credential=")[2].partition(",")[0]
+                    recorder._record(scope.split("/")[3], operation, json.loads(body))
+
+        Overhearing.target = target
+        with serving(Overhearing) as address:
+            yield address
 
     @contextmanager
     def acting(self, function: str) -> Iterator[None]:
@@ -43,10 +64,12 @@ class Recorder:
             self._function = None
 
     def _called(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
+        self._record(model.service_model.signing_name, model.name, params)
+
+    def _record(self, service: str, operation: str, params: Mapping[str, Any]) -> None:
         if self._function is not None:
-            service = model.service_model.signing_name
-            self.operations.add(f"{service}:{model.name}")
-            self.used[self._function].update(needed(service, model.name, params, self._place))
+            self.operations.add(f"{service}:{operation}")
+            self.used[self._function].update(needed(service, operation, params, self._place))
 
 
 def operations_in_code() -> set[str]:
@@ -55,7 +78,9 @@ def operations_in_code() -> set[str]:
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     names |= {name for node in nodes for name in _signed(node)}
     known = _operations({service for node in nodes for service in _services(node)})
-    return {known[name] for name in names & known.keys()} | (names & set(UNSEEN))
+    said = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    own = {f"{one.signing_name}:{name}" for one in SERVICES for name in said & _names(one.signing_name)}
+    return own | {known[name] for name in names & known.keys()} | (names & set(UNSEEN))
 
 
 def made_with_boto3() -> set[str]:
@@ -90,6 +115,11 @@ def _of_boto3(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in names)
         case ast.alias(name="boto3", asname=str(name)):
             yield name
+
+
+def _names(service: str) -> set[str]:
+    """The operations of a service."""
+    return set(botocore.session.get_session().get_service_model(service).operation_names)
 
 
 def _operations(services: set[str]) -> dict[str, str]:

@@ -22,8 +22,7 @@ from chalicelib.domain.organizations import DIRECTORY, configuration_of, inbox_o
 from chalicelib.domain.queued import Queued, Standing
 from chalicelib.domain.records import FORMAT
 from chalicelib.services.read import session_at
-from chalicelib.store.dynamodb.client import dynamodb_client
-from chalicelib.store.dynamodb.items import TTL, item_from_commit
+from chalicelib.store.dynamodb.items import TTL
 from infra.cloud.chains import Chain, chain_of
 from infra.cloud.point_in_time import NotRestored
 from infra.cloud.putting_back import Diverged
@@ -34,12 +33,12 @@ from infra.cloud.stage import NotDeployed, Stage
 from infra.rebuilding import rebuild_all
 from tests.builders import a_commit
 from tests.cloud import deployment
-from tests.cloud.operated import Operated, Stopped, a_small_template, before_each, both_logs, stopped_after
+from tests.cloud.operated import Interrupted, Operated, Stopped, a_small_template, both_logs, stopped_after
 from tests.delivery.queues import a_delivery
 from tests.torture.stores import REGION
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.client import Client
 
 COMMITS = 12
 LOSSES: dict[str, Sequence[int]] = {
@@ -67,7 +66,7 @@ def no(_: str) -> bool:
 @pytest.fixture(name="operated")
 def an_operated_stage(
     ministack: str,
-    ministack_client: DynamoDBClient,
+    ministack_client: Client,
     ministack_tables: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Operated:
@@ -126,7 +125,7 @@ def test_a_gap_that_the_restored_table_has_too_is_told(operated: Operated) -> No
 def test_what_is_past_retention_is_not_put_back_and_makes_no_gap(operated: Operated) -> None:
     for commit in (a_commit(session) for session in range(1, 7)):
         expires_s = 1_000 if commit.session <= 3 else 2**40
-        operated.client.put_item(TableName=operated.stage.log_table, Item=item_from_commit(commit, expires_s))
+        operated.put(commit, expires_s)
     table = operated.backed_up()
     operated.lose(1, [1, 2, 5])
     # The third may be deleted any time, but is not yet.
@@ -148,10 +147,9 @@ def test_a_number_that_was_used_again_stops_everything_before_anything_is_writte
 
 
 def test_the_same_request_with_other_content_is_no_less_a_divergence(operated: Operated) -> None:
-    put = operated.client.put_item
-    put(TableName=operated.stage.log_table, Item=item_from_commit(a_commit(1)))
+    operated.put(a_commit(1))
     table = operated.backed_up()
-    put(TableName=operated.stage.log_table, Item=item_from_commit(a_commit(1, texts=('{"type":["else"]}',))))
+    operated.put(a_commit(1, texts=('{"type":["else"]}',)))
     with pytest.raises(Diverged):
         restore(operated.stage, table, operated.client, yes)
 
@@ -180,8 +178,8 @@ def test_a_number_that_is_used_again_at_the_last_moment_stops_what_follows(opera
         if next(puts) == 2:
             operated.publish(acme, "/meanwhile")
 
-    with before_each(operated.client, "PutItem", second), pytest.raises(Diverged, match="session 4"):
-        restore(operated.stage, table, operated.client, yes)
+    with pytest.raises(Diverged, match="session 4"):
+        restore(operated.stage, table, Interrupted(operated.client, "PutItem", second), yes)
     assert operated.sessions(acme) == [1, 2, 3, 4]
     assert operated.keys(acme)[-1] == "/meanwhile"
 
@@ -190,10 +188,9 @@ def test_two_who_restore_at_the_same_time_do_no_harm(operated: Operated) -> None
     acme = operated.organization("acme", 6)
     before, table = operated.commits(), operated.backed_up()
     operated.lose(acme, [2, 4, 6])
-    other = Operated(operated.stage, dynamodb_client())
 
     def also_agreed(_: str) -> bool:
-        return restore(other.stage, table, other.client, yes) is not None
+        return restore(operated.stage, table, operated.client, yes) is not None
 
     restored = restore(operated.stage, table, operated.client, also_agreed)
     assert restored is not None
@@ -205,8 +202,8 @@ def test_a_restoration_that_was_stopped_goes_on_where_it_was(operated: Operated)
     acme = operated.organization("acme", COMMITS)
     before, table = operated.commits(), operated.backed_up()
     operated.lose(acme, range(4, COMMITS + 1))
-    with stopped_after(operated.client, "PutItem", 3), pytest.raises(Stopped):
-        restore(operated.stage, table, operated.client, yes)
+    with pytest.raises(Stopped):
+        restore(operated.stage, table, stopped_after(operated.client, "PutItem", 3), yes)
     assert operated.sessions(acme) == [1, 2, 3, 4, 5, 6]
     restored = restore(operated.stage, table, operated.client, yes)
     assert restored is not None
@@ -322,7 +319,7 @@ def test_a_log_in_which_retention_has_left_gaps_can_be_retired(
     kept_short = Operated(stage, operated.client)
     acme = kept_short.organization("acme", 0)
     for session in (1, 3, 6):
-        operated.client.put_item(TableName=stage.log_table, Item=item_from_commit(a_commit(session), 1_000))
+        kept_short.put(a_commit(session), 1_000)
     assert retire(stage, "acme", before_us, operated.client, yes)
     assert kept_short.sessions(acme) == [kept]
     assert kept_short.publish(acme, "/again") == kept + 1
@@ -339,8 +336,8 @@ def test_to_retire_twice_changes_nothing_more(operated: Operated) -> None:
 
 def test_a_retirement_that_was_stopped_leaves_no_gap_and_goes_on(operated: Operated) -> None:
     acme = operated.organization("acme", 60)
-    with stopped_after(operated.client, "BatchWriteItem", 1), pytest.raises(Stopped):
-        retire(operated.stage, "acme", None, operated.client, yes)
+    with pytest.raises(Stopped):
+        retire(operated.stage, "acme", None, stopped_after(operated.client, "BatchWriteItem", 1), yes)
     assert chain_of(operated.client, operated.stage.log_table, acme, 0) == Chain(26, 61)
     assert isinstance(operated.follow(acme, 0), Torn)
     assert retire(operated.stage, "acme", None, operated.client, yes)

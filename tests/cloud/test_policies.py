@@ -15,6 +15,8 @@ import boto3  # type: ignore[import-untyped]
 import pytest
 
 import app
+from chalicelib.aws.calls import Calls
+from chalicelib.aws.client import DYNAMODB, SQS, client
 from chalicelib.store.dynamodb.tables import create_tables
 from chalicelib.wiring.observing import watch
 from tests.cloud import scenario
@@ -59,8 +61,8 @@ def recording(ministack: str, aws_environment: None) -> Iterator[Recording]:  # 
     parameters = {"JwtKey": JWT_KEY, "MailFrom": "annals@example.org", "Retention": "P30D"}
     stack = Stack(f"annals-{uuid.uuid4().hex[:8]}", place, parameters)
     recorder = Recorder(place)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("AWS_ENDPOINT_URL", ministack)
+    with recorder.endpoint(ministack) as endpoint, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", endpoint)
         session = boto3.Session()
         recorder.listen(session)
         patch.setattr(boto3, "DEFAULT_SESSION", session)
@@ -75,13 +77,13 @@ def recording(ministack: str, aws_environment: None) -> Iterator[Recording]:  # 
         watch.cache_clear()  # whoever comes next in this process is no Lambda function
 
 
-def _create(stack: Stack) -> Any:
+def _create(stack: Stack) -> Calls:
     """Make what the template makes, as far as functions call it; a client of its queues."""
-    create_tables(boto3.client("dynamodb"), stack.resource_name("LogTable"), stack.resource_name("ViewsTable"))
-    queues = boto3.client("sqs")
+    create_tables(client(DYNAMODB), stack.resource_name("LogTable"), stack.resource_name("ViewsTable"))
+    queues = client(SQS)
     attributes = {"FifoQueue": "true", "VisibilityTimeout": "180"}
-    url = queues.create_queue(QueueName=stack.resource_name("OutboxQueue"), Attributes=attributes)["QueueUrl"]
-    stack.urls["OutboxQueue"] = url
+    queue = {"QueueName": stack.resource_name("OutboxQueue"), "Attributes": attributes}
+    stack.urls["OutboxQueue"] = queues.call("CreateQueue", queue)["QueueUrl"]
     job = stack.environment()["HISTORY_JOB"]
     boto3.client("sesv2").create_email_identity(EmailIdentity="example.org")
     boto3.client("glue").create_job(Name=job, Role="glue", Command={"Name": "glueetl"})

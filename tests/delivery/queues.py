@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from chalicelib.delivery.sqs import sqs_client
+from chalicelib.aws.calls import Calls
+from chalicelib.aws.client import SQS, Client, client
 from chalicelib.domain.deliveries import Delivery, Outcome, Sent
 from chalicelib.domain.ids import Id
 from tests.torture.stores import REGION
@@ -23,24 +24,26 @@ def a_delivery(
     return Delivery(f"{event}/{observer}", server, observer, event, key, address, replay)
 
 
-def create_queue(client: Any) -> str:
+def create_queue(sqs: Calls) -> str:
     """The URL of an empty FIFO queue."""
     attributes = {"FifoQueue": "true", "VisibilityTimeout": str(HIDDEN_S)}
-    url: str = client.create_queue(QueueName=f"outbox-{uuid.uuid4().hex}.fifo", Attributes=attributes)["QueueUrl"]
+    wanted = {"QueueName": f"outbox-{uuid.uuid4().hex}.fifo", "Attributes": attributes}
+    url: str = sqs.call("CreateQueue", wanted)["QueueUrl"]
     return url
 
 
 @contextmanager
-def a_client(endpoint: str | None = None) -> Iterator[Any]:
-    """A client of SQS, at the endpoint if one is given."""
-    client = sqs_client(endpoint, REGION)
-    yield client
-    client.close()
+def a_client(endpoint: str) -> Iterator[Client]:
+    """A client of the SQS at an endpoint."""
+    opened = client(SQS, endpoint, REGION)
+    yield opened
+    opened.close()
 
 
-def brought(client: Any, url: str) -> dict[str, Any]:
+def brought(sqs: Calls, url: str) -> dict[str, Any]:
     """What the queue brings next, as Lambda gives it to a function."""
-    answer = client.receive_message(QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"])
+    wanted = {"QueueUrl": url, "MaxNumberOfMessages": 10, "AttributeNames": ["All"]}
+    answer = sqs.call("ReceiveMessage", wanted)
     return {
         "Records": [
             {
@@ -56,11 +59,11 @@ def brought(client: Any, url: str) -> dict[str, Any]:
     }
 
 
-def delete(client: Any, url: str, event: dict[str, Any], but: Sequence[str] = ()) -> None:
+def delete(sqs: Calls, url: str, event: dict[str, Any], but: Sequence[str] = ()) -> None:
     """Delete what was brought, as Lambda does, but not the messages that failed."""
     for record in event["Records"]:
         if record["messageId"] not in but:
-            client.delete_message(QueueUrl=url, ReceiptHandle=record["receiptHandle"])
+            sqs.call("DeleteMessage", {"QueueUrl": url, "ReceiptHandle": record["receiptHandle"]})
 
 
 class Teller:

@@ -1,6 +1,6 @@
 """The outbox on SQS: what is sent, what is remembered. moto for what one thread sees, ministack for order in groups."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from socket import create_server
@@ -10,6 +10,8 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.api import sqs
+from chalicelib.aws.calls import Calls
+from chalicelib.aws.client import SQS
 from chalicelib.delivery.delivery_records import MOST_COUNTED, DeliveryRecords
 from chalicelib.delivery.sqs import ATTEMPTS, BATCH, LONGEST_PAUSE_S, SqsOutbox
 from chalicelib.domain.deliveries import Delivery, Parked
@@ -19,6 +21,7 @@ from chalicelib.domain.records import Change, Record
 from chalicelib.store.dynamodb.views import DynamoViews
 from chalicelib.store.sqlite.database import Database
 from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
+from tests.aws.wires import Moto, client_on
 from tests.delivery.queues import a_client, a_delivery, brought, create_queue, delete
 
 ONE = a_delivery()
@@ -26,19 +29,19 @@ LATE_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def client(aws_environment: None) -> Iterator[Any]:  # noqa: ARG001
+def client(aws_environment: None) -> Iterator[Calls]:  # noqa: ARG001
     """A client of moto's SQS."""
-    with mock_aws(), a_client() as opened:
-        yield opened
+    with mock_aws():
+        yield client_on(Moto(SQS), SQS)
 
 
 @pytest.fixture
-def url(client: Any) -> str:
+def url(client: Calls) -> str:
     return create_queue(client)
 
 
 @pytest.fixture
-def outbox(client: Any, url: str, sqlite_views: SqliteViews) -> SqsOutbox:
+def outbox(client: Calls, url: str, sqlite_views: SqliteViews) -> SqsOutbox:
     return SqsOutbox(lambda: client, url, sqlite_views)
 
 
@@ -56,22 +59,23 @@ class Unsteady:
         self.sent: list[Queued] = []
         self.pauses: list[float] = []
 
-    def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, str]]) -> dict[str, Any]:  # noqa: N803
-        del QueueUrl
-        messages = [Queued.parse(entry["MessageBody"]) for entry in Entries]
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert operation == "SendMessageBatch"
+        entries = params["Entries"]
+        messages = [Queued.parse(entry["MessageBody"]) for entry in entries]
         failed = self._fails(len(self.batches), messages)
         self.batches.append(messages)
         self.sent += (one for n, one in enumerate(messages) if n not in failed)
         return {
-            "Successful": [{"Id": entry["Id"]} for n, entry in enumerate(Entries) if n not in failed],
-            "Failed": [{"Id": Entries[n]["Id"], "Code": "InternalError", "SenderFault": False} for n in failed],
+            "Successful": [{"Id": entry["Id"]} for n, entry in enumerate(entries) if n not in failed],
+            "Failed": [{"Id": entries[n]["Id"], "Code": "InternalError", "SenderFault": False} for n in failed],
         }
 
     def outbox(self, views: SqliteViews) -> SqsOutbox:
         return SqsOutbox(lambda: self, "q", views, self.pauses.append)
 
 
-def received(client: Any, url: str) -> list[Received]:
+def received(client: Calls, url: str) -> list[Received]:
     """All that the queue brings until it brings no more; it keeps none of it."""
     found: list[Received] = []
     while (event := brought(client, url))["Records"]:
@@ -80,7 +84,7 @@ def received(client: Any, url: str) -> list[Received]:
     return found
 
 
-def test_messages_of_the_same_observer_and_key_are_one_group(client: Any, url: str, outbox: SqsOutbox) -> None:
+def test_messages_of_the_same_observer_and_key_are_one_group(client: Calls, url: str, outbox: SqsOutbox) -> None:
     same = [a_delivery(1), a_delivery(2), a_delivery(3, address="anna")]
     others = [a_delivery(4, key="/job/2"), a_delivery(5, observer="dev"), a_delivery(6, server=2), a_delivery(7, "")]
     outbox.put([*same, *others])
@@ -91,7 +95,7 @@ def test_messages_of_the_same_observer_and_key_are_one_group(client: Any, url: s
     assert all(len(group) == 32 and group.isalnum() for group in groups.values())
 
 
-def test_a_message_is_the_delivery_and_the_queue_drops_its_repeats(client: Any, url: str, outbox: SqsOutbox) -> None:
+def test_a_message_is_the_delivery_and_the_queue_drops_its_repeats(client: Calls, url: str, outbox: SqsOutbox) -> None:
     outbox.put([ONE])
     outbox.put([ONE, a_delivery(2)])
     assert [one.queued for one in received(client, url)] == [Queued(ONE), Queued(a_delivery(2))]
@@ -131,8 +135,8 @@ def test_what_the_queue_never_takes_is_unavailable(sqlite_views: SqliteViews) ->
 
 def test_a_message_about_which_the_queue_says_nothing_is_sent_again(sqlite_views: SqliteViews) -> None:
     class Silent(Unsteady):
-        def send_message_batch(self, QueueUrl: str, Entries: list[dict[str, str]]) -> dict[str, Any]:  # noqa: N803
-            answer = super().send_message_batch(QueueUrl, Entries)
+        def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            answer = super().call(operation, params)
             return answer if len(self.batches) > 1 else {}
 
     client = Silent(lambda _batch, _messages: ())
@@ -140,9 +144,9 @@ def test_a_message_about_which_the_queue_says_nothing_is_sent_again(sqlite_views
     assert client.batches == [[Queued(ONE)]] * 2
 
 
-def test_a_queue_that_does_not_exist_is_unavailable(client: Any, sqlite_views: SqliteViews) -> None:
+def test_a_queue_that_does_not_exist_is_unavailable(client: Calls, sqlite_views: SqliteViews) -> None:
     nowhere = "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo"
-    with pytest.raises(Unavailable, match=r"SQS refuses: AWS\.SimpleQueueService\.NonExistentQueue"):
+    with pytest.raises(Unavailable, match="SQS refuses: QueueDoesNotExist"):
         SqsOutbox(lambda: client, nowhere, sqlite_views).put([ONE])
 
 
@@ -159,7 +163,7 @@ def test_an_sqs_that_cannot_be_reached_is_unavailable(sqlite_views: SqliteViews)
 
 
 def test_a_retry_is_another_message_for_the_queue_and_marks_the_record(
-    client: Any, url: str, outbox: SqsOutbox, sqlite_views: SqliteViews
+    client: Calls, url: str, outbox: SqsOutbox, sqlite_views: SqliteViews
 ) -> None:
     outbox.put([ONE])
     park(outbox)
@@ -169,7 +173,7 @@ def test_a_retry_is_another_message_for_the_queue_and_marks_the_record(
     assert (record.item, record.to, outbox.parked(1, "ops", "", 10)) == (ONE.id, 2, [])
 
 
-def test_what_cannot_be_queued_again_stays_parked(client: Any, sqlite_views: SqliteViews) -> None:
+def test_what_cannot_be_queued_again_stays_parked(client: Calls, sqlite_views: SqliteViews) -> None:
     outbox = SqsOutbox(lambda: client, "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo", sqlite_views)
     park(outbox)
     with pytest.raises(Unavailable):
@@ -267,9 +271,9 @@ class Postponing:
     def __init__(self) -> None:
         self.entries: list[list[dict[str, Any]]] = []
 
-    def change_message_visibility_batch(self, QueueUrl: str, Entries: list[dict[str, Any]]) -> dict[str, Any]:  # noqa: N803
-        del QueueUrl
-        self.entries.append(Entries)
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        assert operation == "ChangeMessageVisibilityBatch"
+        self.entries.append(params["Entries"])
         return {}
 
 

@@ -7,17 +7,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
 import app
 from chalicelib import wiring
+from chalicelib.aws import client as aws
+from chalicelib.aws.client import DYNAMODB, Client, Patience
 from chalicelib.domain.commits import Appended
 from chalicelib.domain.errors import Unavailable
 from chalicelib.services.append import Appender
-from chalicelib.store.dynamodb import client as dynamodb
-from chalicelib.store.dynamodb.client import dynamodb_client
 from chalicelib.store.dynamodb.log import DynamoLog
 from tests.builders import NOW_S, an_append
 from tests.faults.endpoint import (
@@ -35,9 +35,6 @@ from tests.faults.endpoint import (
     refused,
 )
 from tests.torture.stores import REGION
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 INGEST: Callable[[dict[str, Any], object], dict[str, Any]] = app.ingest
 EVENTS = Path(__file__).parent.parent / "events"
@@ -137,7 +134,7 @@ def an_endpoint(ministack: str) -> Iterator[Endpoint]:
 @pytest.fixture(name="log")
 def the_log_as_it_is(
     broken: Endpoint,
-    ministack_client: "DynamoDBClient",
+    ministack_client: Client,
     ministack_tables: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[DynamoLog]:
@@ -146,7 +143,7 @@ def the_log_as_it_is(
     tables = {"LOG_TABLE": ministack_tables[0], "VIEWS_TABLE": ministack_tables[1]}
     for name, value in {**settings, **tables}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(dynamodb, "READ_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(aws, "USUAL", Patience(attempt_s=0.3))
     wiring.annals.cache_clear()
     wiring.annals().organizations.create("acme")
     wiring.annals().organizations.server("acme")
@@ -170,7 +167,7 @@ def with_each(
 
     def outcome(name: str) -> tuple[object, int]:
         with endpoint(store) as found, found.failing(faults[name], times=times) as calls:
-            client = dynamodb_client(found.url, REGION)
+            client = aws.client(DYNAMODB, found.url, REGION)
             try:
                 return work(name, DynamoLog(client, *tables)), sum(calls.values())
             except Unavailable as failure:

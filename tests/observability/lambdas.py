@@ -5,11 +5,13 @@ import time
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from typing import Any
 
 import pytest
 
 import app
+from chalicelib.aws.calls import Calls
 from chalicelib.routes import access
 
 UNITS = {"Count", "Milliseconds"}
@@ -135,6 +137,21 @@ class Lambda:
         """What was written since this was asked last, to either stream."""
         captured = self._capsys.readouterr()
         return Output(captured.out + captured.err)
+
+
+class Failing:
+    """The port `Calls`: an operation fails, always or so many times."""
+
+    def __init__(self, client: Calls, operation: str, make: Callable[[], Exception], times: int | None = None) -> None:
+        self._client = client
+        self._operation = operation
+        self._failures = repeat(make) if times is None else repeat(make, times)
+
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        make = next(self._failures, None) if operation == self._operation else None
+        if make is not None:
+            raise make()
+        return self._client.call(operation, params)
 
 
 def check_embedded_metrics(line: Mapping[str, Any]) -> None:

@@ -8,17 +8,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError, EndpointConnectionError
+from botocore.exceptions import ClientError
 from pydantic import BaseModel, ValidationError
 
 import app
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.failures import described
 from chalicelib.domain.ids import Id
 from chalicelib.domain.observers import Configuration
 from chalicelib.domain.queued import Queued
 from chalicelib.wiring import Annals
-from tests.observability.lambdas import FUNCTION, MEMBER, Context, Lambda, message, request
+from tests.observability.lambdas import FUNCTION, MEMBER, Context, Failing, Lambda, message, request
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "s3cr3tZk9"
@@ -33,15 +35,13 @@ class _Strict(BaseModel):
 
 
 def fault(make: Callable[[], Exception], operation: str = "Query") -> Fault:
-    """Have every such call of DynamoDB fail."""
+    """Have every such call of the log fail."""
 
-    def fail(**_: object) -> None:
-        raise make()
+    def install(parts: Annals) -> None:
+        log: Any = parts.log
+        log._client = Failing(log._client, operation, make)
 
-    def register(parts: Annals) -> None:
-        parts.log._client.meta.events.register(f"before-call.dynamodb.{operation}", fail)  # type: ignore[attr-defined]
-
-    return register
+    return install
 
 
 def chained() -> Exception:
@@ -57,12 +57,16 @@ def chained() -> Exception:
 
 
 def no_answer() -> Exception:
-    return EndpointConnectionError(endpoint_url="https://dynamodb.example")
+    return Unavailable("DynamoDB cannot be reached: timed out")
 
 
 def refused() -> Exception:
-    error = {"Code": "ValidationException", "Message": f"value {SECRET} is not valid"}
-    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}, "Query")  # type: ignore[typeddict-item]
+    return Refusal("Query", 400, "ValidationException", {"message": f"value {SECRET} is not valid"})
+
+
+def refused_by_sdk() -> Exception:
+    error = {"Code": "MessageRejected", "Message": f"{SECRET} is not verified"}
+    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}, "SendEmail")  # type: ignore[typeddict-item]
 
 
 def told_by(observer: str) -> dict[str, Any]:
@@ -226,7 +230,8 @@ def test_what_a_function_raises_keeps_its_name_and_says_where(aws: Lambda) -> No
     ("failure", "told"),
     [
         (OSError(111, "Connection refused", SECRET), "ConnectionRefusedError: Connection refused"),
-        (refused(), "ClientError: ValidationException"),
+        (refused(), "Refusal: ValidationException"),
+        (refused_by_sdk(), "ClientError: MessageRejected"),
         (TypeError("'int' object is not iterable"), "TypeError: 'int' object is not iterable"),
         (ValueError(SECRET), "ValueError"),
         (KeyError(SECRET), "KeyError"),

@@ -5,18 +5,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
 
 import app
+from chalicelib import wiring
 from chalicelib.domain.appends import Append
 from chalicelib.domain.deliveries import Delivery
+from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.ids import Id
 from chalicelib.domain.observers import Configuration
 from chalicelib.domain.queued import Queued
 from chalicelib.observability import Measurements
 from chalicelib.services.append import Appender
 from chalicelib.wiring import Annals
-from tests.observability.lambdas import Lambda, Output, check_embedded_metrics, message, request
+from tests.aws.endpoints import losing_proxy
+from tests.observability.lambdas import Failing, Lambda, Output, check_embedded_metrics, message, request
 
 EVENTS = Path(__file__).parent.parent / "events"
 TWO = {"events": [{"type": ["a"]}, {"type": ["b"], "key": "/b"}]}
@@ -46,15 +48,8 @@ def write_as_another(parts: Annals) -> None:
     Appender(parts.log, parts.clock).append(Append(1, ('{"type":["other"]}',), "other"))
 
 
-def fail_once(parts: Annals, operation: str) -> None:
-    """Let the next call of DynamoDB fail as if nobody were there."""
-    events = parts.log._client.meta.events  # type: ignore[attr-defined]
-
-    def fail(**_: object) -> None:
-        events.unregister(f"before-call.dynamodb.{operation}", fail)
-        raise EndpointConnectionError(endpoint_url="https://dynamodb.example")
-
-    events.register(f"before-call.dynamodb.{operation}", fail)
+def no_answer() -> Exception:
+    return Unavailable("DynamoDB cannot be reached: timed out")
 
 
 def test_an_append_is_one_line_of_commits_events_and_units(aws: Lambda) -> None:
@@ -83,18 +78,22 @@ def test_a_lost_race_is_a_conflict(aws: Lambda, parts: Annals) -> None:
 
 def test_a_repeat_after_no_answer_is_a_retry(aws: Lambda, parts: Annals) -> None:
     post(aws)
-    fail_once(parts, "PutItem")
+    log: Any = parts.log
+    log._client = Failing(log._client, "PutItem", no_answer, times=1)
     measured = post(aws).measured
     assert (measured["Retries"], measured["Commits"]) == (1, 1)
 
 
-@pytest.mark.parametrize("outcome", ["after-call", "after-call-error"])
-def test_what_the_sdk_repeats_is_a_retry_too(aws: Lambda, parts: Annals, outcome: str) -> None:
-    client = parts.log._client  # type: ignore[attr-defined]
-    model = client.meta.service_model.operation_model("PutItem")
-    told = {"http_response": None, "parsed": {}, "model": model, "context": {"retries": {"attempt": 3}}}
-    client.meta.events.emit(f"{outcome}.dynamodb.PutItem", **told)
-    assert post(aws).measured["Retries"] == 2
+def test_what_the_client_repeats_is_a_retry_too(
+    aws: Lambda, ministack: str, parts: Annals, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    post(aws)
+    with losing_proxy(ministack) as (endpoint, lost):
+        monkeypatch.setenv("AWS_ENDPOINT_URL", endpoint)
+        wiring.annals.cache_clear()
+        measured = post(aws).measured
+    assert (lost, measured["Retries"], measured["Commits"]) == ([200], 1, 1)
+    assert parts.log.head(1).session == 2
 
 
 def test_a_refused_request_measures_nothing_and_writes_nothing(aws: Lambda) -> None:

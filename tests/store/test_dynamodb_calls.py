@@ -1,8 +1,6 @@
 """What each operation of the log costs in calls: every one of them is money and milliseconds."""
 
-from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -15,34 +13,11 @@ from chalicelib.services.project import projector
 from chalicelib.store.dynamodb.items import commit_key
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.views import DynamoViews
+from tests.aws.wires import Noted, Sent
 from tests.builders import NOW_S, a_commit, a_receipt, noise
 
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
-
-class Calls(list[tuple[str, Any]]):
-    """The operations that a client sent, each with its parameters."""
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _ in self]
-
-
-@pytest.fixture
-def calls(moto_log: DynamoLog, moto_client: "DynamoDBClient") -> Iterator[Calls]:  # noqa: ARG001
-    """What is sent from now on, once the tables are there."""
-    sent = Calls()
-
-    def note(params: Any, model: Any, **_: Any) -> None:
-        sent.append((model.name, params))
-
-    moto_client.meta.events.register("provide-client-params.dynamodb", note)
-    yield sent
-    moto_client.meta.events.unregister("provide-client-params.dynamodb", note)
-
-
-def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: DynamoLog, calls: Calls) -> None:
+def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
     assert calls == [
         (
@@ -66,7 +41,7 @@ def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: 
     ]
 
 
-def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Calls) -> None:
+def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Sent) -> None:
     append(moto_log, a_commit(request_id="theirs"))
     with pytest.raises(SessionTaken):
         append(moto_log, a_commit(request_id="ours"))
@@ -74,28 +49,28 @@ def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Calls) -> 
     assert calls.names == ["PutItem"] * 3
 
 
-def test_a_group_is_one_transaction(moto_log: DynamoLog, calls: Calls) -> None:
+def test_a_group_is_one_transaction(moto_log: DynamoLog, calls: Sent) -> None:
     append(moto_log, a_commit(session=1), a_commit(session=2))
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_a_commit_with_a_receipt_is_one_transaction(moto_log: DynamoLog, calls: Calls) -> None:
+def test_a_commit_with_a_receipt_is_one_transaction(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_a_repeated_transaction_is_one_more(moto_log: DynamoLog, calls: Calls) -> None:
+def test_a_repeated_transaction_is_one_more(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"] * 2
 
 
-def test_appending_nothing_is_no_call(moto_log: DynamoLog, calls: Calls) -> None:
+def test_appending_nothing_is_no_call(moto_log: DynamoLog, calls: Sent) -> None:
     append(moto_log)
     assert calls == []
 
 
-def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Calls) -> None:
+def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     calls.clear()
     moto_log.head(1)
@@ -107,7 +82,7 @@ def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Calls) ->
     assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
 
 
-def test_to_look_whether_a_log_goes_on_is_one_read_at_half_price(moto_log: DynamoLog, calls: Calls) -> None:
+def test_to_look_whether_a_log_goes_on_is_one_read_at_half_price(moto_log: DynamoLog, calls: Sent) -> None:
     assert not moto_log.goes_on(Head(1))
     append(moto_log, a_commit())
     assert (moto_log.goes_on(Head(1)), moto_log.goes_on(Head(1, 1))) == (True, False)
@@ -116,14 +91,14 @@ def test_to_look_whether_a_log_goes_on_is_one_read_at_half_price(moto_log: Dynam
     assert "body" not in str(looks)
 
 
-def test_the_head_asks_for_one_item_without_its_body(moto_log: DynamoLog, calls: Calls) -> None:
+def test_the_head_asks_for_one_item_without_its_body(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.head(1)
     ((name, sent),) = calls
     assert (name, sent["Limit"], sent["ScanIndexForward"]) == ("Query", 1, False)
     assert "body" not in sent["ExpressionAttributeNames"].values()
 
 
-def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Calls) -> None:
+def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Sent) -> None:
     stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
         append(moto_log, commit)
@@ -136,7 +111,7 @@ def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Call
     assert calls.names == ["Query"] * 2
 
 
-def test_what_is_asked_for_at_most_limits_each_page(moto_log: DynamoLog, calls: Calls) -> None:
+def test_what_is_asked_for_at_most_limits_each_page(moto_log: DynamoLog, calls: Sent) -> None:
     stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
         append(moto_log, commit)
@@ -151,14 +126,14 @@ def append(log: DynamoLog, *commits: Commit) -> None:
     log.append(commits, [], NOW_S)
 
 
-def test_commits_expire_with_retention_but_configurations_and_the_numbers_stay(moto_tables: "DynamoDBClient") -> None:
+def test_commits_expire_with_retention_but_configurations_and_the_numbers_stay(moto_tables: Noted) -> None:
     log = DynamoLog(moto_tables, "log", "views", retention_s=60.0)
     views = DynamoViews(moto_tables, "views", threads=1)
     commit = a_commit(session=1, at=5_000_000)
     log.append([commit], [], 0)
     for server in (DIRECTORY, configuration_of(1), inbox_of(1)):
         log.append([a_commit(session=1, server=server, at=5_000_000)], [], 0)
-    items = moto_tables.scan(TableName="log")["Items"]
+    items = moto_tables.call("Scan", {"TableName": "log"})["Items"]
     assert {int(item["server"]["N"]): item.get("ttl") for item in items} == {
         1: {"N": "66"},
         inbox_of(1): {"N": "66"},
@@ -166,5 +141,5 @@ def test_commits_expire_with_retention_but_configurations_and_the_numbers_stay(m
         configuration_of(1): None,
     }
     catch_up(projector(views), 1, log, views)
-    moto_tables.delete_item(TableName="log", Key=commit_key(1, 1))
+    moto_tables.call("DeleteItem", {"TableName": "log", "Key": commit_key(1, 1)})
     assert log.head(1) == commit.head

@@ -1,15 +1,16 @@
 """Views and fetched commits on DynamoDB: what is sent, what is left over, what gets lost."""
 
+import base64
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-from botocore.exceptions import ClientError
-from botocore.stub import Stubber
 from hypothesis import given
 from hypothesis import strategies as st
 
+from chalicelib.aws.calls import Refusal
+from chalicelib.aws.client import DYNAMODB
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.records import END, Change, Record
 from chalicelib.store.dynamodb.batches import MOST_IN_VAIN
@@ -17,50 +18,27 @@ from chalicelib.store.dynamodb.capacity import item_size, write_units
 from chalicelib.store.dynamodb.items import commit_key, item_from_commit, item_from_record, record_from_item, record_key
 from chalicelib.store.dynamodb.log import DynamoLog
 from chalicelib.store.dynamodb.views import DynamoViews
+from tests.aws.wires import Script, Sent, client_on
 from tests.builders import a_commit
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
 
 RECORDS = {item: Record("v", item, 1, f"data of {item}") for item in ("/a", "/b", "/c")}
 OURS = Change(Record("v", "/a", 5, "ours"), 3)
 
 OPERATIONS: dict[str, tuple[str, Callable[[DynamoViews], object]]] = {
-    "get": ("batch_get_item", lambda views: views.get("v", ["/a"])),
-    "range": ("query", lambda views: list(views.range("v", "/", END))),
-    "put one": ("put_item", lambda views: views.put([OURS])),
-    "put more": ("put_item", lambda views: views.put([OURS, OURS])),
-    "drop": ("query", lambda views: views.drop("v")),
+    "get": ("BatchGetItem", lambda views: views.get("v", ["/a"])),
+    "range": ("Query", lambda views: list(views.range("v", "/", END))),
+    "put one": ("PutItem", lambda views: views.put([OURS])),
+    "put more": ("PutItem", lambda views: views.put([OURS, OURS])),
+    "drop": ("Query", lambda views: views.drop("v")),
 }
 
 
-class Calls(list[tuple[str, Any]]):
-    """The operations that a client sent, each with its parameters."""
-
-    @property
-    def names(self) -> list[str]:
-        return [name for name, _ in self]
-
-
 @pytest.fixture
-def calls(moto_tables: "DynamoDBClient") -> Iterator[Calls]:
-    """What is sent from now on, once the tables are there."""
-    sent = Calls()
-
-    def note(params: Any, model: Any, **_: Any) -> None:
-        sent.append((model.name, params))
-
-    moto_tables.meta.events.register("provide-client-params.dynamodb", note)
-    yield sent
-    moto_tables.meta.events.unregister("provide-client-params.dynamodb", note)
-
-
-@pytest.fixture
-def stub(moto_client: "DynamoDBClient") -> Iterator[Stubber]:
+def stub() -> Iterator[Script]:
     """Answers in the place of DynamoDB, in order."""
-    with Stubber(moto_client) as stubber:
-        yield stubber
-        stubber.assert_no_pending_responses()
+    script = Script(DYNAMODB)
+    yield script
+    script.close()
 
 
 @pytest.fixture
@@ -69,13 +47,13 @@ def pauses() -> list[float]:
 
 
 @pytest.fixture
-def views(moto_client: "DynamoDBClient", pauses: list[float]) -> DynamoViews:
-    return DynamoViews(moto_client, "views", pauses.append, threads=1)
+def views(stub: Script, pauses: list[float]) -> DynamoViews:
+    return DynamoViews(client_on(stub, DYNAMODB), "views", pauses.append, threads=1)
 
 
 @pytest.fixture
-def log(moto_client: "DynamoDBClient", pauses: list[float]) -> DynamoLog:
-    return DynamoLog(moto_client, "log", "views", pauses.append)
+def log(stub: Script, pauses: list[float]) -> DynamoLog:
+    return DynamoLog(client_on(stub, DYNAMODB), "log", "views", pauses.append)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +78,7 @@ def log(moto_client: "DynamoDBClient", pauses: list[float]) -> DynamoLog:
     ids=["new", "changed"],
 )
 def test_a_change_is_one_conditional_put(
-    moto_views: DynamoViews, calls: Calls, change: Change, condition: dict[str, Any]
+    moto_views: DynamoViews, calls: Sent, change: Change, condition: dict[str, Any]
 ) -> None:
     moto_views.put([change])
     item = {"view": {"S": "v"}, "item": {"S": "/a"}, "to": {"N": "1"}, "data": {"S": "data of /a"}}
@@ -108,7 +86,7 @@ def test_a_change_is_one_conditional_put(
     assert calls == [("PutItem", put)]
 
 
-def test_putting_and_getting_nothing_is_no_call(moto_views: DynamoViews, moto_log: DynamoLog, calls: Calls) -> None:
+def test_putting_and_getting_nothing_is_no_call(moto_views: DynamoViews, moto_log: DynamoLog, calls: Sent) -> None:
     moto_views.put([])
     moto_views.get("v", [])
     list(moto_views.range("v", "b", "a"))
@@ -116,7 +94,7 @@ def test_putting_and_getting_nothing_is_no_call(moto_views: DynamoViews, moto_lo
     assert calls == []
 
 
-def test_a_hundred_items_are_one_consistent_call(moto_views: DynamoViews, calls: Calls) -> None:
+def test_a_hundred_items_are_one_consistent_call(moto_views: DynamoViews, calls: Sent) -> None:
     moto_views.get("v", [f"/{n % 100}" for n in range(200)])
     moto_views.get("v", [f"/{n}" for n in range(101)])
     assert [(name, len(sent["RequestItems"]["views"]["Keys"])) for name, sent in calls] == [
@@ -127,21 +105,21 @@ def test_a_hundred_items_are_one_consistent_call(moto_views: DynamoViews, calls:
     assert all(sent["RequestItems"]["views"]["ConsistentRead"] for _, sent in calls)
 
 
-def test_the_first_record_of_a_range_is_one_small_consistent_page(moto_views: DynamoViews, calls: Calls) -> None:
+def test_the_first_record_of_a_range_is_one_small_consistent_page(moto_views: DynamoViews, calls: Sent) -> None:
     moto_views.put([Change(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
     calls.clear()
     next(moto_views.range("v", "", "/100", backwards=True))
     assert [(name, sent["Limit"], sent["ConsistentRead"]) for name, sent in calls] == [("Query", 25, True)]
 
 
-def test_pages_of_a_range_grow_while_it_goes_on(moto_views: DynamoViews, calls: Calls) -> None:
+def test_pages_of_a_range_grow_while_it_goes_on(moto_views: DynamoViews, calls: Sent) -> None:
     moto_views.put([Change(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
     calls.clear()
     list(moto_views.range("v", "/", END))
     assert [sent["Limit"] for _, sent in calls] == [25, 100, 400]
 
 
-def test_dropping_reads_keys_and_deletes_in_batches(moto_views: DynamoViews, calls: Calls) -> None:
+def test_dropping_reads_keys_and_deletes_in_batches(moto_views: DynamoViews, calls: Sent) -> None:
     moto_views.put([Change(Record("v", f"/{n:03d}", 1, ""), None) for n in range(60)])
     calls.clear()
     assert moto_views.drop("v") == 60
@@ -149,18 +127,18 @@ def test_dropping_reads_keys_and_deletes_in_batches(moto_views: DynamoViews, cal
     assert calls[0][1]["ProjectionExpression"] == "#view, #item"
 
 
-def test_commits_are_fetched_at_half_price(moto_log: DynamoLog, calls: Calls) -> None:
+def test_commits_are_fetched_at_half_price(moto_log: DynamoLog, calls: Sent) -> None:
     moto_log.append([a_commit(session=1), a_commit(session=2)], [], 0)
     calls.clear()
     assert len(list(moto_log.commits(1, [1, 2]))) == 2
     assert [(name, sent["RequestItems"]["log"]["ConsistentRead"]) for name, sent in calls] == [("BatchGetItem", False)]
 
 
-def test_only_commits_that_seem_missing_are_asked_for_again(log: DynamoLog, stub: Stubber, pauses: list[float]) -> None:
+def test_only_commits_that_seem_missing_are_asked_for_again(log: DynamoLog, stub: Script, pauses: list[float]) -> None:
     old, fresh = a_commit(session=1), a_commit(session=2)
-    stub.add_response("batch_get_item", {"Responses": {"log": [item_from_commit(old)]}, "UnprocessedKeys": {}})
-    stub.add_response(
-        "batch_get_item",
+    stub.answers("BatchGetItem", {"Responses": {"log": [item_from_commit(old)]}, "UnprocessedKeys": {}})
+    stub.answers(
+        "BatchGetItem",
         {"Responses": {"log": [item_from_commit(fresh)]}, "UnprocessedKeys": {}},
         {"RequestItems": {"log": {"Keys": [commit_key(1, 2)], "ConsistentRead": True}}},
     )
@@ -168,7 +146,7 @@ def test_only_commits_that_seem_missing_are_asked_for_again(log: DynamoLog, stub
     assert pauses == []
 
 
-def test_keys_left_over_are_asked_for_again(views: DynamoViews, stub: Stubber, pauses: list[float]) -> None:
+def test_keys_left_over_are_asked_for_again(views: DynamoViews, stub: Script, pauses: list[float]) -> None:
     found(stub, ["/a", "/b", "/c"], there=["/b"], left=["/a", "/c"])
     found(stub, ["/a", "/c"], there=[], left=["/a", "/c"])
     found(stub, ["/a", "/c"], there=[], left=["/a", "/c"])
@@ -178,7 +156,7 @@ def test_keys_left_over_are_asked_for_again(views: DynamoViews, stub: Stubber, p
     assert pauses == [0.05, 0.1, 0.2, 0.05]
 
 
-def test_keys_left_over_for_ever_are_unavailable(views: DynamoViews, stub: Stubber, pauses: list[float]) -> None:
+def test_keys_left_over_for_ever_are_unavailable(views: DynamoViews, stub: Script, pauses: list[float]) -> None:
     for _ in range(MOST_IN_VAIN):
         found(stub, ["/a"], there=[], left=["/a"])
     with pytest.raises(Unavailable, match="1 items of a batch were left over"):
@@ -187,8 +165,8 @@ def test_keys_left_over_for_ever_are_unavailable(views: DynamoViews, stub: Stubb
     assert 5 < sum(pauses) < 10
 
 
-def test_deletes_left_over_are_sent_again(views: DynamoViews, stub: Stubber, pauses: list[float]) -> None:
-    stub.add_response("query", {"Items": [record_key("v", item) for item in RECORDS]})
+def test_deletes_left_over_are_sent_again(views: DynamoViews, stub: Script, pauses: list[float]) -> None:
+    stub.answers("Query", {"Items": [record_key("v", item) for item in RECORDS]})
     deleted(stub, ["/a", "/b", "/c"], left=["/c"])
     deleted(stub, ["/c"], left=["/c"])
     deleted(stub, ["/c"], left=[])
@@ -208,16 +186,16 @@ def test_deletes_left_over_are_sent_again(views: DynamoViews, stub: Stubber, pau
     ids=["ours", "theirs", "an older one", "nothing"],
 )
 def test_a_refusal_by_our_own_record_is_a_success(
-    views: DynamoViews, stub: Stubber, held: Record | None, written: bool, several: bool
+    views: DynamoViews, stub: Script, held: Record | None, written: bool, several: bool
 ) -> None:
     refuse(stub, held)
     if several:
-        stub.add_response("put_item", {})
+        stub.answers("PutItem", {})
     other = Change(RECORDS["/b"], None)
     assert views.put([OURS, other] if several else [OURS]) == ([] if written else [OURS])
 
 
-def test_a_refusal_by_our_own_deflated_record_is_a_success(views: DynamoViews, stub: Stubber) -> None:
+def test_a_refusal_by_our_own_deflated_record_is_a_success(views: DynamoViews, stub: Script) -> None:
     record = Record("v", "/a", 5, "x" * 3_000)
     assert "z" in item_from_record(record)
     refuse(stub, record)
@@ -227,30 +205,30 @@ def test_a_refusal_by_our_own_deflated_record_is_a_success(views: DynamoViews, s
 @pytest.mark.parametrize("operation", OPERATIONS)
 @pytest.mark.parametrize(("code", "status"), [("ThrottlingException", 400), ("InternalServerError", 500)])
 def test_throttling_and_server_errors_are_unavailable(
-    views: DynamoViews, stub: Stubber, operation: str, code: str, status: int
+    views: DynamoViews, stub: Script, operation: str, code: str, status: int
 ) -> None:
     method, call = OPERATIONS[operation]
-    stub.add_client_error(method, code, "sorry", status)
+    stub.refuses(method, code, "sorry", status)
     if operation == "put more":
-        stub.add_response("put_item", {})
+        stub.answers("PutItem", {})
     with pytest.raises(Unavailable, match=f"DynamoDB does not answer: .*{code}"):
         call(views)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_other_errors_are_not_hidden(views: DynamoViews, stub: Stubber, operation: str) -> None:
+def test_other_errors_are_not_hidden(views: DynamoViews, stub: Script, operation: str) -> None:
     method, call = OPERATIONS[operation]
-    stub.add_client_error(method, "ValidationException", "no", 400)
+    stub.refuses(method, "ValidationException", "no", 400)
     if operation == "put more":
-        stub.add_response("put_item", {})
-    with pytest.raises(ClientError, match="ValidationException"):
+        stub.answers("PutItem", {})
+    with pytest.raises(Refusal, match="ValidationException"):
         call(views)
 
 
-def test_all_other_changes_are_written_when_one_gets_no_answer(views: DynamoViews, stub: Stubber) -> None:
-    stub.add_response("put_item", {})
-    stub.add_client_error("put_item", "ThrottlingException", "sorry", 400)
-    stub.add_response("put_item", {})
+def test_all_other_changes_are_written_when_one_gets_no_answer(views: DynamoViews, stub: Script) -> None:
+    stub.answers("PutItem", {})
+    stub.refuses("PutItem", "ThrottlingException", "sorry", 400)
+    stub.answers("PutItem", {})
     with pytest.raises(Unavailable):
         views.put([Change(record, None) for record in RECORDS.values()])
     # The stub checks that the third was sent before the failure was told.
@@ -262,7 +240,7 @@ def test_a_record_is_deflated_when_that_saves_a_write_unit() -> None:
         "view": {"S": "v"},
         "item": {"S": "/a"},
         "to": {"N": "7"},
-        "z": {"B": zlib.compress(record.data.encode())},
+        "z": {"B": base64.b64encode(zlib.compress(record.data.encode())).decode()},
     }
 
 
@@ -275,11 +253,11 @@ def test_any_record_survives_and_costs_no_more_than_its_text(item: str, to: int,
     assert write_units(item_size(stored)) <= write_units(item_size(plain))
 
 
-def found(stub: Stubber, asked: Sequence[str], there: Sequence[str], left: Sequence[str]) -> None:
+def found(stub: Script, asked: Sequence[str], there: Sequence[str], left: Sequence[str]) -> None:
     """Let the next get find some, and leave some over."""
     unprocessed = {"views": {"Keys": [record_key("v", item) for item in left], "ConsistentRead": True}}
-    stub.add_response(
-        "batch_get_item",
+    stub.answers(
+        "BatchGetItem",
         {
             "Responses": {"views": [item_from_record(RECORDS[item]) for item in there]},
             "UnprocessedKeys": unprocessed if left else {},
@@ -288,22 +266,18 @@ def found(stub: Stubber, asked: Sequence[str], there: Sequence[str], left: Seque
     )
 
 
-def deleted(stub: Stubber, asked: Sequence[str], left: Sequence[str]) -> None:
+def deleted(stub: Script, asked: Sequence[str], left: Sequence[str]) -> None:
     """Let the next delete leave some over."""
 
     def requests(items: Sequence[str]) -> dict[str, Any]:
         return {"views": [{"DeleteRequest": {"Key": record_key("v", item)}} for item in items]}
 
-    stub.add_response(
-        "batch_write_item", {"UnprocessedItems": requests(left) if left else {}}, {"RequestItems": requests(asked)}
+    stub.answers(
+        "BatchWriteItem", {"UnprocessedItems": requests(left) if left else {}}, {"RequestItems": requests(asked)}
     )
 
 
-def refuse(stub: Stubber, held: Record | None) -> None:
+def refuse(stub: Script, held: Record | None) -> None:
     """Let the next put be refused because of the record that is there."""
-    stub.add_client_error(
-        "put_item",
-        "ConditionalCheckFailedException",
-        "The conditional request failed",
-        modeled_fields={} if held is None else {"Item": item_from_record(held)},
-    )
+    more: dict[str, Any] = {} if held is None else {"Item": item_from_record(held)}
+    stub.refuses("PutItem", "ConditionalCheckFailedException", **more)

@@ -18,7 +18,7 @@ from tests.torture.faults import Fault
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        "boto3",
+        "chalicelib.aws.client",
         "chalicelib.store.dynamodb.log",
         "chalicelib.store.sqlite.log",
         "tests.torture.attackers",

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chalicelib.services.ports import Log
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.client import Client
 
 REGION = "eu-central-1"
 
@@ -56,13 +56,13 @@ class DynamoStore:
             create_tables(client, self.log_table, self.views_table)
 
     @contextmanager
-    def _client(self) -> Iterator["DynamoDBClient"]:
-        from chalicelib.store.dynamodb.client import dynamodb_client
+    def _client(self) -> Iterator["Client"]:
+        from chalicelib.aws.client import DYNAMODB, client
 
         _know_nobody()
-        client = dynamodb_client(self.endpoint, REGION)
-        yield client
-        client.close()
+        opened = client(DYNAMODB, self.endpoint, REGION)
+        yield opened
+        opened.close()
 
 
 Store = SqliteStore | DynamoStore

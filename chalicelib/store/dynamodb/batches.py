@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from chalicelib.domain.errors import Unavailable
-from chalicelib.store.dynamodb.failures import answered
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 T = TypeVar("T")
@@ -27,15 +25,15 @@ Pause = Callable[[float], None]
 """Waits for so many seconds."""
 
 
-def get_all(client: DynamoDBClient, table: str, keys: Sequence[Item], consistent: bool, pause: Pause) -> list[Item]:
+def get_all(client: Calls, table: str, keys: Sequence[Item], consistent: bool, pause: Pause) -> list[Item]:
     """The items with these keys, all different and at most `MOST_KEYS`, in any order; missing ones are left out."""
     found: list[Item] = []
 
     def get(some: Sequence[Item]) -> Sequence[Item]:
-        with answered():
-            page = client.batch_get_item(RequestItems={table: {"Keys": some, "ConsistentRead": consistent}})
+        wanted = {table: {"Keys": some, "ConsistentRead": consistent}}
+        page = client.call("BatchGetItem", {"RequestItems": wanted})
         found.extend(page["Responses"].get(table, []))
-        left: Any = page.get("UnprocessedKeys", {})
+        left: dict[str, Any] = page.get("UnprocessedKeys", {})
         return left[table]["Keys"] if table in left else []
 
     if keys:
@@ -43,13 +41,13 @@ def get_all(client: DynamoDBClient, table: str, keys: Sequence[Item], consistent
     return found
 
 
-def delete_all(client: DynamoDBClient, table: str, keys: Sequence[Item], pause: Pause) -> None:
+def delete_all(client: Calls, table: str, keys: Sequence[Item], pause: Pause) -> None:
     """Delete the items with these keys, all different and at most `MOST_WRITES`."""
 
     def delete(some: Sequence[Item]) -> Sequence[Item]:
-        with answered():
-            answer = client.batch_write_item(RequestItems={table: [{"DeleteRequest": {"Key": key}} for key in some]})
-        left: Any = answer.get("UnprocessedItems", {})
+        requests = [{"DeleteRequest": {"Key": key}} for key in some]
+        answer = client.call("BatchWriteItem", {"RequestItems": {table: requests}})
+        left: dict[str, Any] = answer.get("UnprocessedItems", {})
         return [request["DeleteRequest"]["Key"] for request in left.get(table, [])]
 
     if keys:

@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
-
 WRITE_UNIT_BYTES = 1024
 READ_UNIT_BYTES = 4096
 
@@ -20,8 +18,8 @@ _ELEMENT_BYTES = 1
 _LONGEST_NUMBER_BYTES = 21
 
 
-def item_size(item: Mapping[str, AttributeValueTypeDef]) -> int:
-    """The size of a low-level item in bytes: names count as much as values."""
+def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
+    """The size of an item in bytes: names count as much as values."""
     return sum(_text_size(name) + _value_size(value) for name, value in item.items())
 
 
@@ -36,13 +34,18 @@ def read_units(item_bytes: int, consistent: bool) -> float:
     return units if consistent else units / 2
 
 
-def _value_size(attribute: AttributeValueTypeDef) -> int:
+def _value_size(attribute: Mapping[str, Any]) -> int:
     ((kind, value),) = attribute.items()
     return _SIZES[kind](value)
 
 
 def _text_size(text: str) -> int:
     return len(text.encode())
+
+
+def _binary_size(base64: str) -> int:
+    """Of what the text stands for."""
+    return len(base64) // 4 * 3 - base64[-2:].count("=")
 
 
 def _number_size(number: str) -> int:
@@ -65,12 +68,12 @@ def _number_size(number: str) -> int:
 _SIZES: dict[str, Callable[[Any], int]] = {
     "S": _text_size,
     "N": _number_size,
-    "B": len,
+    "B": _binary_size,
     "BOOL": lambda _: 1,
     "NULL": lambda _: 1,
     "SS": lambda texts: sum(map(_text_size, texts)),
     "NS": lambda numbers: sum(map(_number_size, numbers)),
-    "BS": lambda blobs: sum(map(len, blobs)),
+    "BS": lambda blobs: sum(map(_binary_size, blobs)),
     "L": lambda values: _NESTING_BYTES + _ELEMENT_BYTES * len(values) + sum(map(_value_size, values)),
     "M": lambda members: _NESTING_BYTES + _ELEMENT_BYTES * len(members) + item_size(members),
 }

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain.exports import FULL
-from chalicelib.store.dynamodb.failures import answered
 
 if TYPE_CHECKING:
     from typing import Literal
 
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import ExportTableToPointInTimeInputTypeDef
-
+    from chalicelib.aws.calls import Calls
     from chalicelib.domain.table_exports import TableExport
 
 
 class DynamoExports:
     """Exports of one table to one place in S3; the table needs point-in-time recovery."""
 
-    def __init__(self, client: DynamoDBClient, table_arn: str, bucket: str, prefix: str) -> None:
+    def __init__(self, client: Calls, table_arn: str, bucket: str, prefix: str) -> None:
         self._client = client
         self._table_arn = table_arn
         self._bucket = bucket
@@ -28,20 +25,22 @@ class DynamoExports:
 
     def start(self, export: TableExport) -> str | None:
         """The ARN of the export, started now or when it was asked for before; None if its span is too long ago."""
-        with answered():
-            try:
-                answer = self._client.export_table_to_point_in_time(**self._request(export))
-            except self._client.exceptions.InvalidExportTimeException:
-                return None
-        return answer["ExportDescription"]["ExportArn"]
+        try:
+            answer = self._client.call("ExportTableToPointInTime", self._request(export))
+        except Refusal as refusal:
+            if refusal.code != "InvalidExportTimeException":
+                raise
+            return None
+        return str(answer["ExportDescription"]["ExportArn"])
 
     def status(self, arn: str) -> Literal["IN_PROGRESS", "COMPLETED", "FAILED"]:
         """How far it is."""
-        with answered():
-            return self._client.describe_export(ExportArn=arn)["ExportDescription"]["ExportStatus"]
+        answer = self._client.call("DescribeExport", {"ExportArn": arn})
+        status: Literal["IN_PROGRESS", "COMPLETED", "FAILED"] = answer["ExportDescription"]["ExportStatus"]
+        return status
 
-    def _request(self, export: TableExport) -> ExportTableToPointInTimeInputTypeDef:
-        request: ExportTableToPointInTimeInputTypeDef = {
+    def _request(self, export: TableExport) -> dict[str, Any]:
+        request: dict[str, Any] = {
             "TableArn": self._table_arn,
             "ClientToken": export.token,
             "S3Bucket": self._bucket,
@@ -51,11 +50,11 @@ class DynamoExports:
         if self._prefix:
             request["S3Prefix"] = self._prefix
         if export.kind == FULL:
-            request["ExportTime"] = _time(export.to_s)
+            request["ExportTime"] = export.to_s
         else:
             request["IncrementalExportSpecification"] = {
-                "ExportFromTime": _time(export.begin_s),
-                "ExportToTime": _time(export.to_s),
+                "ExportFromTime": export.begin_s,
+                "ExportToTime": export.to_s,
                 "ExportViewType": "NEW_IMAGE",
             }
         return request
@@ -64,27 +63,17 @@ class DynamoExports:
 class GlueJob:
     """A job of Glue with its arguments."""
 
-    def __init__(self, client: Any, name: str, arguments: dict[str, str]) -> None:
+    def __init__(self, client: Calls, name: str, arguments: dict[str, str]) -> None:
         self._client = client
         self._name = name
         self._arguments = arguments
 
     def start(self) -> str | None:
         """The id of its run; None if it is running already."""
-        with answered():
-            try:
-                answer = self._client.start_job_run(JobName=self._name, Arguments=self._arguments)
-            except self._client.exceptions.ConcurrentRunsExceededException:
-                return None
+        try:
+            answer = self._client.call("StartJobRun", {"JobName": self._name, "Arguments": self._arguments})
+        except Refusal as refusal:
+            if refusal.code != "ConcurrentRunsExceededException":
+                raise
+            return None
         return str(answer["JobRunId"])
-
-
-def glue_client() -> Any:
-    """A client that starts jobs."""
-    import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
-
-    return boto3.client("glue")
-
-
-def _time(time_s: int) -> datetime:
-    return datetime.fromtimestamp(time_s, UTC)

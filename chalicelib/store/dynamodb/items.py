@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zlib
+from base64 import b64decode, b64encode
 from typing import TYPE_CHECKING
 
 from chalicelib.domain.appends import Receipt
@@ -13,12 +14,8 @@ from chalicelib.domain.records import Record
 from chalicelib.store.dynamodb.capacity import WRITE_UNIT_BYTES, item_size, write_units
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from mypy_boto3_dynamodb.type_defs import AttributeValueTypeDef
-
-    Item = dict[str, AttributeValueTypeDef]
-    """An item as the low-level client takes and gives it: each value with its type, numbers as text."""
+    Item = dict[str, dict[str, str]]
+    """An item as it goes over the wire: each value with its type, numbers as text, binary as base64."""
 
 # Of a commit, in the table of the log.
 SERVER = "server"
@@ -81,7 +78,7 @@ def item_from_commit(commit: Commit, expires_s: int | None = None) -> Item:
     return _cheapest(item, BODY, commit.body)
 
 
-def commit_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Commit:
+def commit_from_item(item: Item) -> Commit:
     """The commit that `item` keeps."""
     return Commit(
         server=int(item[SERVER]["N"]),
@@ -94,13 +91,13 @@ def commit_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Commit:
     )
 
 
-def head_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Head:
+def head_from_item(item: Item) -> Head:
     """Where the log ends if `item` keeps its last commit; needs no body."""
     at, n = int(item[AT]["N"]), int(item[N]["N"])
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]), n, at + n - 1)
 
 
-def head_before_item(item: Mapping[str, AttributeValueTypeDef]) -> Head:
+def head_before_item(item: Item) -> Head:
     """Where the log ended before the commit that `item` keeps; how many events the last one had is not known."""
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]))
 
@@ -121,7 +118,7 @@ def item_from_receipt(receipt: Receipt) -> Item:
     }
 
 
-def receipt_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Receipt:
+def receipt_from_item(item: Item) -> Receipt:
     """The receipt that `item` keeps."""
     return Receipt(
         server=int(item[VIEW]["S"].removesuffix(_RECEIPTS)),
@@ -143,7 +140,7 @@ def item_from_record(record: Record) -> Item:
     return _cheapest({**record_key(record.view, record.item), TO: {"N": str(record.to)}}, DATA, record.data)
 
 
-def record_from_item(item: Mapping[str, AttributeValueTypeDef]) -> Record:
+def record_from_item(item: Item) -> Record:
     """The record that `item` keeps."""
     return Record(item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"]), _text(item, DATA))
 
@@ -154,13 +151,13 @@ def _cheapest(item: Item, name: str, text: str) -> Item:
     plain_bytes = item_size(plain)
     if plain_bytes <= WRITE_UNIT_BYTES:
         return plain
-    deflated: Item = {**item, Z: {"B": zlib.compress(text.encode())}}
+    deflated: Item = {**item, Z: {"B": b64encode(zlib.compress(text.encode())).decode()}}
     return deflated if write_units(item_size(deflated)) < write_units(plain_bytes) else plain
 
 
-def _text(item: Mapping[str, AttributeValueTypeDef], name: str) -> str:
+def _text(item: Item, name: str) -> str:
     """What `_cheapest` put there."""
-    return _inflated(item[Z]["B"]).decode() if Z in item else item[name]["S"]
+    return _inflated(b64decode(item[Z]["B"])).decode() if Z in item else item[name]["S"]
 
 
 def _inflated(deflated: bytes) -> bytes:

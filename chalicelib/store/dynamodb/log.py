@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailable
@@ -14,7 +15,6 @@ from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import is_configuration
 from chalicelib.domain.records import PROJECT, Checkpoint, checkpoints
 from chalicelib.store.dynamodb.batches import MOST_KEYS, Pause, get_all
-from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import (
     AT,
     ITEM,
@@ -37,10 +37,9 @@ from chalicelib.store.dynamodb.items import (
 )
 
 if TYPE_CHECKING:
-    from botocore.exceptions import ClientError
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import PutTypeDef, QueryInputTypeDef
+    from collections.abc import Mapping
 
+    from chalicelib.aws.calls import Calls
     from chalicelib.store.dynamodb.items import Item
 
 # Most of our names are reserved words: in expressions every one of them stands behind a "#".
@@ -51,6 +50,8 @@ _BEFORE = f"{_OF_SERVER} AND #session < :session"
 _SESSION_IS_FREE = "attribute_not_exists(#session)"
 _KEY_IS_FREE = "attribute_not_exists(#item) OR #ttl < :now"
 
+_REFUSED = "ConditionalCheckFailedException"
+_CANCELLED = "TransactionCanceledException"
 _HELD = "ConditionalCheckFailed"
 _WRITABLE = "None"
 _PASSING = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
@@ -65,7 +66,7 @@ class DynamoLog:
 
     def __init__(
         self,
-        client: DynamoDBClient,
+        client: Calls,
         log_table: str,
         views_table: str,
         pause: Pause = time.sleep,
@@ -108,11 +109,8 @@ class DynamoLog:
 
     def commit(self, server: int, session: int) -> Commit | None:
         """The commit with this session, if there is one."""
-        with answered():
-            found = self._client.get_item(
-                TableName=self._log_table, Key=commit_key(server, session), ConsistentRead=True
-            )
-        return commit_from_item(found["Item"]) if "Item" in found else None
+        found = self._item(self._log_table, commit_key(server, session))
+        return None if found is None else commit_from_item(found)
 
     def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
         """The commits with these sessions, in the order given, fetched page by page; missing ones are left out.
@@ -135,32 +133,26 @@ class DynamoLog:
 
     def goes_on(self, head: Head) -> bool:
         """Tell whether there is a commit after `head`, perhaps a moment too late: half the price of any other look."""
-        with answered():
-            found = self._client.get_item(
-                TableName=self._log_table,
-                Key=commit_key(head.server, head.session + 1),
-                ProjectionExpression="#session",
-                ExpressionAttributeNames={"#session": SESSION},
-            )
-        return "Item" in found
+        look = {
+            "TableName": self._log_table,
+            "Key": commit_key(head.server, head.session + 1),
+            "ProjectionExpression": "#session",
+            "ExpressionAttributeNames": {"#session": SESSION},
+        }
+        return "Item" in self._client.call("GetItem", look)
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
         """What the idempotency key was used for, unless it expired before `now_s`."""
-        with answered():
-            found = self._client.get_item(
-                TableName=self._views_table, Key=receipt_key(server, key), ConsistentRead=True
-            )
-        if "Item" not in found:
+        found = self._item(self._views_table, receipt_key(server, key))
+        if found is None:
             return None
-        receipt = receipt_from_item(found["Item"])
+        receipt = receipt_from_item(found)
         return receipt if receipt.expires_s >= now_s else None
 
     def _projected(self, server: int) -> Head:
         """Where the log ended when the views were built."""
-        with answered():
-            key = record_key(checkpoints(server), PROJECT)
-            found = self._client.get_item(TableName=self._views_table, Key=key, ConsistentRead=True)
-        return Checkpoint.of(server, record_from_item(found["Item"]) if "Item" in found else None).head
+        found = self._item(self._views_table, record_key(checkpoints(server), PROJECT))
+        return Checkpoint.of(server, None if found is None else record_from_item(found)).head
 
     def _expires_s(self, commit: Commit) -> int | None:
         """When DynamoDB may forget the commit; what says how things are configured stays."""
@@ -168,20 +160,24 @@ class DynamoLog:
             return None
         return commit.at // 1_000_000 + int(self._retention_s) + 1
 
+    def _item(self, table: str, key: Item) -> Item | None:
+        """The item with this key, if there is one."""
+        found = self._client.call("GetItem", {"TableName": table, "Key": key, "ConsistentRead": True})
+        return found.get("Item")
+
     def _outermost(self, server: int, ascending: bool) -> Item | None:
         """The first or the last commit without its body, if there is one."""
-        with answered():
-            page = self._client.query(
-                TableName=self._log_table,
-                KeyConditionExpression=_OF_SERVER,
-                ProjectionExpression="#server, #session, #at, #n, #prev",
-                ExpressionAttributeNames={**_KEY_NAMES, "#at": AT, "#n": N, "#prev": PREV},
-                ExpressionAttributeValues={":server": {"N": str(server)}},
-                ScanIndexForward=ascending,
-                Limit=1,
-                ConsistentRead=True,
-            )
-        return page["Items"][0] if page["Items"] else None
+        query = {
+            "TableName": self._log_table,
+            "KeyConditionExpression": _OF_SERVER,
+            "ProjectionExpression": "#server, #session, #at, #n, #prev",
+            "ExpressionAttributeNames": {**_KEY_NAMES, "#at": AT, "#n": N, "#prev": PREV},
+            "ExpressionAttributeValues": {":server": {"N": str(server)}},
+            "ScanIndexForward": ascending,
+            "Limit": 1,
+            "ConsistentRead": True,
+        }
+        return next(iter(self._client.call("Query", query)["Items"]), None)
 
     def _found(self, server: int, sessions: Set[int], consistent: bool) -> dict[int, Commit]:
         keys = [commit_key(server, session) for session in sessions]
@@ -189,29 +185,31 @@ class DynamoLog:
         return {commit.session: commit for commit in map(commit_from_item, items)}
 
     def _put(self, write: _Write) -> None:
-        with answered():
-            try:
-                self._client.put_item(**write.put)
-            except self._client.exceptions.ConditionalCheckFailedException as refusal:
-                # After a lost answer the SDK's own retry meets our item: that is success.
-                if not write.is_in(refusal.response):
-                    raise write.taken from refusal
+        try:
+            self._client.call("PutItem", write.put)
+        except Refusal as refusal:
+            if refusal.code != _REFUSED:
+                raise
+            # After a lost answer the client's own repeat meets our item: that is success.
+            if not write.is_in(refusal.answer):
+                raise write.taken from refusal
 
     def _transact(self, writes: Sequence[_Write]) -> None:
-        with answered():
-            try:
-                self._client.transact_write_items(TransactItems=[{"Put": write.put} for write in writes])
-            except self._client.exceptions.TransactionCanceledException as refusal:
-                missing = _missing(writes, refusal)
-            else:
-                return
+        try:
+            self._client.call("TransactWriteItems", {"TransactItems": [{"Put": write.put} for write in writes]})
+        except Refusal as refusal:
+            if refusal.code != _CANCELLED:
+                raise
+            missing = _missing(writes, refusal)
+        else:
+            return
         if missing:
             self._transact(missing)
 
     def _commits(
         self, condition: str, server: int, session: int, most: int | None, *, ascending: bool
     ) -> Iterator[Commit]:
-        query: QueryInputTypeDef = {
+        query: dict[str, Any] = {
             "TableName": self._log_table,
             "KeyConditionExpression": condition,
             "ExpressionAttributeNames": _KEY_NAMES,
@@ -223,8 +221,7 @@ class DynamoLog:
         while left is None or left > 0:
             if left is not None:
                 query["Limit"] = left
-            with answered():
-                page = self._client.query(**query)
+            page = self._client.call("Query", query)
             yield from map(commit_from_item, page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
@@ -236,18 +233,18 @@ class DynamoLog:
 class _Write:
     """A conditional put, whose it is, and what to raise if its place is another's."""
 
-    put: PutTypeDef
+    put: dict[str, Any]
     request_id: str
     taken: Conflict
 
-    def is_in(self, refusal: Any) -> bool:
+    def is_in(self, reason: Mapping[str, Any]) -> bool:
         """Tell whether the item that failed the condition is the one that this write, sent before, has made."""
-        held = refusal.get("Item", {})
+        held = reason.get("Item", {})
         return REQ in held and held[REQ]["S"] == self.request_id
 
 
 def _commit_write(table: str, commit: Commit, expires_s: int | None) -> _Write:
-    put: PutTypeDef = {
+    put: dict[str, Any] = {
         "TableName": table,
         "Item": item_from_commit(commit, expires_s),
         "ConditionExpression": _SESSION_IS_FREE,
@@ -258,7 +255,7 @@ def _commit_write(table: str, commit: Commit, expires_s: int | None) -> _Write:
 
 
 def _receipt_write(table: str, receipt: Receipt, now_s: int) -> _Write:
-    put: PutTypeDef = {
+    put: dict[str, Any] = {
         "TableName": table,
         "Item": item_from_receipt(receipt),
         "ConditionExpression": _KEY_IS_FREE,
@@ -269,12 +266,12 @@ def _receipt_write(table: str, receipt: Receipt, now_s: int) -> _Write:
     return _Write(put, receipt.request_id, KeyTaken(receipt.server, receipt.key))
 
 
-def _missing(writes: Sequence[_Write], refusal: ClientError) -> list[_Write]:
+def _missing(writes: Sequence[_Write], refusal: Refusal) -> list[_Write]:
     """The writes that remain, none if all were there already, ours; raises if a place is taken or nothing is known.
 
     A repeated call finds all it wrote. Only if it carries more than the call before does anything remain.
     """
-    reasons: list[Any] = refusal.response["CancellationReasons"]
+    reasons: list[dict[str, Any]] = refusal.answer["CancellationReasons"]
     for write, reason in zip(writes, reasons, strict=True):
         if reason["Code"] == _HELD and not write.is_in(reason):
             raise write.taken from refusal

@@ -1,4 +1,4 @@
-"""Metering: what the calls of a client consume, and how often the SDK had to repeat them."""
+"""Metering: what the calls of DynamoDB consume."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.calls import Calls
 
 UNITS: Final = {
     "PutItem": "WriteUnits",
@@ -19,36 +19,25 @@ UNITS: Final = {
 """What each operation that we use consumes."""
 
 
-def metered(client: DynamoDBClient, measure: Callable[[str, float], None]) -> None:
-    """Have `measure` told of the client's ReadUnits, WriteUnits and Retries.
+class Metered:
+    """The port `Calls`, with `measure` told of ReadUnits and WriteUnits.
 
     A put whose condition fails consumes units, too, but DynamoDB does not say how many.
     """
 
-    def answered(parsed: Mapping[str, Any], model: Any, context: Mapping[str, Any], **_: object) -> None:
-        units = _units(parsed.get("ConsumedCapacity"))
+    def __init__(self, client: Calls, measure: Callable[[str, float], None]) -> None:
+        self._client = client
+        self._measure = measure
+
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        """What DynamoDB answers, which is also asked what the call consumes."""
+        if operation not in UNITS:
+            return self._client.call(operation, params)
+        answer = self._client.call(operation, {**params, "ReturnConsumedCapacity": "TOTAL"})
+        units = _units(answer.get("ConsumedCapacity"))
         if units:
-            measure(UNITS[model.name], units)
-        _count_retries(context)
-
-    def failed(context: Mapping[str, Any], **_: object) -> None:
-        _count_retries(context)
-
-    def _count_retries(context: Mapping[str, Any]) -> None:
-        retries = context.get("retries", {}).get("attempt", 1) - 1
-        if retries > 0:
-            measure("Retries", retries)
-
-    events: Any = client.meta.events
-    for operation in UNITS:
-        events.register(f"provide-client-params.dynamodb.{operation}", _asking)
-    events.register("after-call.dynamodb", answered)
-    events.register("after-call-error.dynamodb", failed)
-
-
-def _asking(params: Mapping[str, Any], **_: object) -> dict[str, Any]:
-    """The parameters of a call that also asks what it consumes."""
-    return {**params, "ReturnConsumedCapacity": "TOTAL"}
+            self._measure(UNITS[operation], units)
+        return answer
 
 
 def _units(consumed: Any) -> float:

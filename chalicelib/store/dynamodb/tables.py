@@ -2,42 +2,48 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import time
+from typing import TYPE_CHECKING, Any
 
+from chalicelib.domain.errors import Unavailable
 from chalicelib.store.dynamodb.items import ITEM, SERVER, SESSION, TTL, VIEW
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+    from chalicelib.aws.calls import Calls
+    from chalicelib.store.dynamodb.batches import Pause
 
-POLL_S = 1
+POLL_S = 1.0
 MOST_POLLS = 60
 
 
-def create_tables(client: DynamoDBClient, log_table: str, views_table: str) -> None:
+def create_tables(client: Calls, log_table: str, views_table: str, pause: Pause = time.sleep) -> None:
     """Create both tables and return when they can be used."""
-    client.create_table(
-        TableName=log_table,
-        KeySchema=[{"AttributeName": SERVER, "KeyType": "HASH"}, {"AttributeName": SESSION, "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": SERVER, "AttributeType": "N"},
-            {"AttributeName": SESSION, "AttributeType": "N"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
-        StreamSpecification={"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"},
-    )
-    client.create_table(
-        TableName=views_table,
-        KeySchema=[{"AttributeName": VIEW, "KeyType": "HASH"}, {"AttributeName": ITEM, "KeyType": "RANGE"}],
-        AttributeDefinitions=[
-            {"AttributeName": VIEW, "AttributeType": "S"},
-            {"AttributeName": ITEM, "AttributeType": "S"},
-        ],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    for table in (log_table, views_table):
-        _await_active(client, table)
-        client.update_time_to_live(TableName=table, TimeToLiveSpecification={"Enabled": True, "AttributeName": TTL})
+    stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
+    log = _table(log_table, "N", SERVER, SESSION) | {"StreamSpecification": stream}
+    for table in (log, _table(views_table, "S", VIEW, ITEM)):
+        client.call("CreateTable", table)
+    for name in (log_table, views_table):
+        _await_active(client, name, pause)
+        expiry = {"Enabled": True, "AttributeName": TTL}
+        client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": expiry})
 
 
-def _await_active(client: DynamoDBClient, table: str) -> None:
-    client.get_waiter("table_exists").wait(TableName=table, WaiterConfig={"Delay": POLL_S, "MaxAttempts": MOST_POLLS})
+def _table(name: str, kind: str, hash_key: str, sort_key: str) -> dict[str, Any]:
+    """A table with a key of two attributes of one kind."""
+    return {
+        "TableName": name,
+        "KeySchema": [
+            {"AttributeName": hash_key, "KeyType": "HASH"},
+            {"AttributeName": sort_key, "KeyType": "RANGE"},
+        ],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": kind} for key in (hash_key, sort_key)],
+        "BillingMode": "PAY_PER_REQUEST",
+    }
+
+
+def _await_active(client: Calls, table: str, pause: Pause) -> None:
+    for _ in range(MOST_POLLS):
+        if client.call("DescribeTable", {"TableName": table})["Table"]["TableStatus"] == "ACTIVE":
+            return
+        pause(POLL_S)
+    raise Unavailable(f"DynamoDB does not make the table {table}")

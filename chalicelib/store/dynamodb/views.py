@@ -7,14 +7,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.aws.calls import Refusal
 from chalicelib.domain.records import Change, Record
 from chalicelib.store.dynamodb.batches import MOST_KEYS, MOST_WRITES, Pause, delete_all, get_all
-from chalicelib.store.dynamodb.failures import answered
 from chalicelib.store.dynamodb.items import ITEM, TO, VIEW, item_from_record, record_from_item, record_key
 
 if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
-    from mypy_boto3_dynamodb.type_defs import PutItemInputTypeDef, QueryInputTypeDef
+    from chalicelib.aws.calls import Calls
 
 THREADS = 8
 """So many puts at the same time."""
@@ -31,19 +30,18 @@ _BEFORE = f"{_OF_VIEW} AND #item < :end"
 _BETWEEN = f"{_OF_VIEW} AND #item BETWEEN :start AND :end"
 _IS_NEW = "attribute_not_exists(#item)"
 _IS_AS_IT_WAS = "#to = :was"
+_REFUSED = "ConditionalCheckFailedException"
 
 
 class DynamoViews:
     """The views of all servers in one table; threads may share it."""
 
-    def __init__(self, client: DynamoDBClient, table: str, pause: Pause = time.sleep, threads: int = THREADS) -> None:
+    def __init__(self, client: Calls, table: str, pause: Pause = time.sleep, threads: int = THREADS) -> None:
         self._client = client
         self._table = table
         self._pause = pause
         # It starts threads only when it has work for them.
         self._threads = ThreadPoolExecutor(threads)
-        # Asked for now: two threads that ask first at the same time may get different classes.
-        self._refused = client.exceptions.ConditionalCheckFailedException
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
         """Those of the items that there are, by item."""
@@ -62,8 +60,7 @@ class DynamoViews:
         query["ScanIndexForward"] = not backwards
         query["Limit"] = FIRST_PAGE_RECORDS
         while True:
-            with answered():
-                page = self._client.query(**query)
+            page = self._client.call("Query", query)
             yield from (record_from_item(item) for item in page["Items"] if item[ITEM]["S"] != end)
             if "LastEvaluatedKey" not in page:
                 return
@@ -80,24 +77,23 @@ class DynamoViews:
 
     def drop(self, view: str) -> int:
         """Forget some records of a view; how many, 0 when none are left."""
-        with answered():
-            page = self._client.query(
-                TableName=self._table,
-                KeyConditionExpression=_OF_VIEW,
-                ProjectionExpression="#view, #item",
-                ExpressionAttributeNames=_KEY_NAMES,
-                ExpressionAttributeValues={":view": {"S": view}},
-                Limit=DROP_RECORDS,
-                ConsistentRead=True,
-            )
-        keys = page["Items"]
+        query = {
+            "TableName": self._table,
+            "KeyConditionExpression": _OF_VIEW,
+            "ProjectionExpression": "#view, #item",
+            "ExpressionAttributeNames": _KEY_NAMES,
+            "ExpressionAttributeValues": {":view": {"S": view}},
+            "Limit": DROP_RECORDS,
+            "ConsistentRead": True,
+        }
+        keys = self._client.call("Query", query)["Items"]
         for start in range(0, len(keys), MOST_WRITES):
             delete_all(self._client, self._table, keys[start : start + MOST_WRITES], self._pause)
         return len(keys)
 
-    def _query(self, view: str, start: str, end: str) -> QueryInputTypeDef:
+    def _query(self, view: str, start: str, end: str) -> dict[str, Any]:
         """A range's query. A key condition has no place for two comparisons, and no key is empty text."""
-        query: QueryInputTypeDef = {
+        query: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": _BETWEEN if start else _BEFORE,
             "ExpressionAttributeNames": _KEY_NAMES,
@@ -110,19 +106,19 @@ class DynamoViews:
 
     def _put(self, change: Change) -> bool:
         """Write the change; False if it is refused."""
-        put = _put_of(self._table, change)
-        with answered():
-            try:
-                self._client.put_item(**put)
-            except self._refused as refusal:
-                # After a lost answer the SDK's own retry meets our item: that is success.
-                held: Any = refusal.response.get("Item")
-                return held is not None and record_from_item(held) == change.record
+        try:
+            self._client.call("PutItem", _put_of(self._table, change))
+        except Refusal as refusal:
+            if refusal.code != _REFUSED:
+                raise
+            # After a lost answer the client's own repeat meets our item: that is success.
+            held = refusal.answer.get("Item")
+            return held is not None and record_from_item(held) == change.record
         return True
 
 
-def _put_of(table: str, change: Change) -> PutItemInputTypeDef:
-    put: PutItemInputTypeDef = {
+def _put_of(table: str, change: Change) -> dict[str, Any]:
+    put: dict[str, Any] = {
         "TableName": table,
         "Item": item_from_record(change.record),
         "ConditionExpression": _IS_NEW,

@@ -1,4 +1,4 @@
-"""Deadlines: until when a request may ask DynamoDB, so that there is time left to say that it does not answer."""
+"""Deadlines: until when a request may call AWS, so that there is time left to say that it does not answer."""
 
 import math
 import time
