@@ -54,7 +54,7 @@ demo: .venv/embedded
 install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules
 
 # What takes longest is begun first.
-LONGEST := tests/cloud tests/console tests/documents tests/embedded
+LONGEST := tests/cloud tests/api/test_schemathesis.py tests/console tests/documents tests/embedded
 
 # The tests of Spark run beside all others. What fails while others load the machine has to pass by itself.
 test: install
