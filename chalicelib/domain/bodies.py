@@ -18,13 +18,14 @@ def texts_of(body: str) -> list[str]:
 
 def texts_with(words: str, body: str) -> Iterator[tuple[int, str]]:
     """Number, from 0, and JSON of each event whose JSON holds these words; the others cost next to nothing."""
-    place, number, end = body.find(words), 0, 1
+    start, number, place = 1, 0, body.find(words, 1)
     while place >= 0:
-        number += body.count("\n", end, place)
-        start = body.rfind("\n", end, place) + 1 or end
+        number += body.count("\n", start, place)
+        start = body.rfind("\n", start, place) + 1 or start
         end = body.find(_BETWEEN, place)
         if end < 0:
-            yield number, body[start:-1]
-            return
-        yield number, body[start:end]
-        place = body.find(words, end)
+            end = len(body) - 1
+        if place + len(words) <= end:
+            yield number, body[start:end]
+            place = end
+        place = body.find(words, place + 1)
