@@ -5,7 +5,6 @@ known because whoever uses them creates them through here. An index takes a writ
 keys. In a transaction only the table's own writes count twice.
 """
 
-import base64
 import http.client
 import json
 import threading
@@ -40,12 +39,12 @@ class Table:
 
     def size(self, item: Item) -> int:
         """Of the stored item with the same key; 0 if there is none."""
-        return _size(self.items.get(self.key(item), {}))
+        return item_size(self.items.get(self.key(item), {}))
 
     def put(self, item: Item, is_done: bool, times: int = 1) -> float:
         """What it takes to put the item, or to be refused."""
         before = self.size(item)
-        units: float = times * write_units(max(_size(item), before))
+        units: float = times * write_units(max(item_size(item), before))
         if is_done:
             self.items[self.key(item)] = item
             entries = [self.projected(item, index) for index in self.indexes]
@@ -57,7 +56,7 @@ class Table:
         names = self.indexes[index]
         if not all(name in item for name in names):
             return 0
-        return _size({name: item[name] for name in {*names, *self.keys}})
+        return item_size({name: item[name] for name in {*names, *self.keys}})
 
 
 class Meter:
@@ -163,21 +162,3 @@ def _table(asked: Any) -> Table:
 
 def _keys(schema: Any) -> tuple[str, ...]:
     return tuple(key["AttributeName"] for key in schema["KeySchema"])
-
-
-def _size(item: Item) -> int:
-    return item_size({name: _value(value) for name, value in item.items()})
-
-
-def _value(wire: Any) -> Any:
-    """A value as the SDK has it: on the wire bytes are text."""
-    ((kind, value),) = wire.items()
-    match kind:
-        case "B":
-            return {kind: base64.b64decode(value)}
-        case "L":
-            return {kind: [_value(one) for one in value]}
-        case "M":
-            return {kind: {name: _value(one) for name, one in value.items()}}
-        case _:
-            return wire

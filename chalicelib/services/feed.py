@@ -100,7 +100,10 @@ def stream(
                 after = event_id
                 if query.limit is not None:
                     query = replace(query, limit=query.limit - len(wires))
-                yield seq
+                # Whoever reads slowly holds this for long: nothing of it stays here.
+                page, given = page and replace(page, wires=[]), [seq]
+                del seq, wires
+                yield given.pop()
                 if once or (query.limit is not None and query.limit <= 0):
                     return
             case Torn():

@@ -186,7 +186,7 @@ def own_fields(event: Event) -> Scope:
 
 def _name(event: Event, own: Scope) -> str:
     """Which templates are about the event."""
-    return str(own["event"]) if event.stored.type[0] in ("job", "jobset") and "event" in own else "default"
+    return str(own["event"]) if event.stored.type[:1] in (("job",), ("jobset",)) and "event" in own else "default"
 
 
 def _link_of_report(event: Event) -> str:

@@ -77,7 +77,9 @@ def pieces(stream: Stream[T], wake: Wake) -> Iterator[T]:
 def mapped(stream: Stream[T], each: Callable[[T], U]) -> Stream[U]:
     """The stream with each piece made into another."""
     while not isinstance(piece := (yield from next_piece(stream)), _End):
-        yield each(piece)
+        made = [each(piece)]
+        del piece  # whoever reads slowly holds what it has not read, and no more
+        yield made.pop()
 
 
 def until(stream: Stream[T], seconds: float, monotonic: Callable[[], float] = time.monotonic) -> Stream[T]:
@@ -85,7 +87,9 @@ def until(stream: Stream[T], seconds: float, monotonic: Callable[[], float] = ti
     ends_at = monotonic() + seconds
     step = _step(stream, None)
     while not isinstance(step, _End) and (left_s := ends_at - monotonic()) > 0:
-        known = yield replace(step, timeout_s=min(step.timeout_s, left_s)) if isinstance(step, Wait) else step
+        given = [replace(step, timeout_s=min(step.timeout_s, left_s)) if isinstance(step, Wait) else step]
+        del step  # as above
+        known = yield given.pop()
         step = _step(stream, known)
     stream.close()
 

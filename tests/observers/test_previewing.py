@@ -47,6 +47,12 @@ def test_a_mail_is_shown_as_it_would_be_sent(anna: Teller) -> None:
     assert "all copied" in text_of(sent)
 
 
+def test_an_event_of_the_empty_type_is_told_of_like_any_other(anna: Teller) -> None:
+    anna.member.publish("")
+    found = preview(anna)
+    assert (found["event"]["type"], judged(found)) == ([], (True, None))
+
+
 def test_a_post_to_slack_is_shown_as_json_without_its_address(anna: Teller) -> None:
     anna.publish(job("create"))
     found = preview(anna, "slack")
