@@ -12,13 +12,12 @@ from msgspec.json import Decoder, Encoder
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.appends import MOST_BYTES, MOST_EVENTS
-from chalicelib.domain.event_types import LONGEST_BYTES
+from chalicelib.domain.event_types import LONGEST_BYTES, RESERVED
 
 _SHORT = LONGEST_BYTES // 4
 """So many characters are short enough, whatever they are."""
 _SHALLOW = 150
 """Text with so few brackets is not nested too deep for any reader."""
-_RESERVED = frozenset("?*/")
 
 
 class _Payload(Struct, forbid_unknown_fields=True, gc=False):
@@ -70,7 +69,7 @@ def _is_plain(event: _Event) -> bool:
 def _is_type(event_type: tuple[str, ...]) -> bool:
     """Types are few, and the same ones come again and again."""
     return sum(map(len, event_type)) <= _SHORT and all(
-        subtype and _RESERVED.isdisjoint(subtype) for subtype in event_type
+        subtype and RESERVED.isdisjoint(subtype) for subtype in event_type
     )
 
 

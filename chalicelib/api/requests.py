@@ -9,6 +9,7 @@ from chalice.app import Request
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails, from_json
 
+from chalicelib.api import responses
 from chalicelib.api.parameters import AppendRequest
 from chalicelib.domain.appends import idempotency_key_checked, refuse_many
 from chalicelib.domain.errors import BadInput, NotAcceptable, UnsupportedMediaType
@@ -103,7 +104,7 @@ def idempotency_key(request: Request) -> str | None:
 def is_brief(request: Request) -> bool:
     """Whether the client prefers an answer without what it has sent itself."""
     preferred = request.headers.get("prefer")
-    return preferred is not None and "return=minimal" in _WORDS.split(preferred.lower())
+    return preferred is not None and responses.BRIEF in _WORDS.split(preferred.lower())
 
 
 def json(model: type[M], text: bytes | str) -> M:

@@ -13,7 +13,8 @@ LONGEST_BYTES = 900
 MOST_SUBTYPES = LONGEST_BYTES // 2
 """More do not fit in so many bytes."""
 
-_RESERVED = frozenset("?*/")
+RESERVED = frozenset("?*/")
+"""What no subtype has: patterns and written types need these."""
 
 
 def matches(event_type: EventType, query: EventType) -> bool:
@@ -46,7 +47,7 @@ def pattern_checked(query: EventType) -> EventType:
     if len(query) > MOST_SUBTYPES or sum(map(len, query)) > LONGEST_BYTES:
         raise ValueError(f"a pattern may have at most {MOST_SUBTYPES} subtypes and {LONGEST_BYTES} characters")
     for subtype in query:
-        if subtype not in ("?", "*") and not _RESERVED.isdisjoint(subtype):
+        if subtype not in ("?", "*") and not RESERVED.isdisjoint(subtype):
             raise ValueError(f"in a pattern '?' and '*' stand for whole subtypes, unlike in '{subtype}'")
     if "*" in query[:-1]:
         raise ValueError(f"in a pattern '*' stands last, unlike in '{joined(query)}'")
