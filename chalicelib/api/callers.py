@@ -45,13 +45,14 @@ class Caller:
         given: Mapping[str, str] = request.context.get("authorizer") or {}
         if "user" not in given:
             raise Forbidden("this route needs a token")
-        return cls(
-            user=given["user"],
-            organizations=_names(given["organizations"]),
-            groups=frozenset(_names(given["groups"])),
-            chosen=request.headers.get("x-organization"),
-            expires_s=int(given.get("expires", 0)),
-        )
+        chosen, expires = request.headers.get("x-organization"), given.get("expires", "0")
+        return cls._known(given["user"], given["organizations"], given["groups"], chosen, expires)
+
+    @classmethod
+    @lru_cache(maxsize=1024)
+    def _known(cls, user: str, organizations: str, groups: str, chosen: str | None, expires: str) -> Self:
+        """Remembered, for few come once only."""
+        return cls(user, tuple(json.loads(organizations)), frozenset(json.loads(groups)), chosen, int(expires))
 
     def publisher(self, names: Groups) -> Self:
         """The caller, if they may publish."""
@@ -102,8 +103,3 @@ class Caller:
         if self.groups.isdisjoint(allowed):
             raise Forbidden(f"User or client '{self.user}' does not have access to that action on this server.")
         return self
-
-
-@lru_cache(maxsize=1024)
-def _names(text: str) -> tuple[str, ...]:
-    return tuple(json.loads(text))

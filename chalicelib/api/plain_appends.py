@@ -5,9 +5,9 @@ plain, or breaks a rule, is for them: they know every form, and say what is wron
 """
 
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import MsgspecError, Struct, field
+from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import Decoder, Encoder
 
 from chalicelib.domain import timestamps
@@ -17,7 +17,9 @@ from chalicelib.domain.event_types import LONGEST_BYTES, RESERVED
 _SHORT = LONGEST_BYTES // 4
 """So many characters are short enough, whatever they are."""
 _SHALLOW = 150
-"""Text with so few brackets is not nested too deep for any reader."""
+"""Text with so few brackets is not nested too deep for any reader ..."""
+_FLAT = 2 * _SHALLOW
+"""... and in text as short as this there are not more that open."""
 
 
 class _Payload(Struct, forbid_unknown_fields=True, gc=False):
@@ -29,13 +31,13 @@ class _Event(Struct, forbid_unknown_fields=True, gc=False):
     """Its members are encoded in this order, as the log keeps them."""
 
     type: tuple[str, ...]
-    key: str | None = None
+    key: Annotated[str, Meta(min_length=1, max_length=_SHORT)] | None = None
     source_timestamp: Any = field(default=None, name="sourceTimestamp")
     payload: _Payload | None = None
 
 
 class _Request(Struct, forbid_unknown_fields=True, gc=False):
-    events: list[_Event]
+    events: Annotated[list[_Event], Meta(min_length=1, max_length=MOST_EVENTS)]
 
 
 _decoder = Decoder(_Request)
@@ -46,23 +48,20 @@ def texts(body: bytes) -> tuple[str, ...] | None:
     """The JSON of each event of a plain request, as the log keeps it."""
     try:
         events = _decoder.decode(body).events
-        if not 0 < len(events) <= MOST_EVENTS or not all(map(_is_plain, events)):
+        for event in events:
+            if event.source_timestamp is not None:
+                event.source_timestamp = timestamps.iso(timestamps.parse(event.source_timestamp))
+        if not all(map(_is_type, {event.type for event in events})):
             return None
         lines = _encoder.encode_lines(events)
     except (MsgspecError, ValueError, RecursionError):
         return None
     if len(lines) + len(events) > MOST_BYTES:
         return None
-    if _brackets(body) > _SHALLOW and max(map(_brackets, lines.splitlines())) > _SHALLOW:
+    found = tuple(lines.decode().split("\n")[:-1])
+    if max(map(len, found)) > _FLAT and max(map(_brackets, found)) > _SHALLOW:
         return None
-    return tuple(lines.decode().split("\n")[:-1])
-
-
-def _is_plain(event: _Event) -> bool:
-    """Tell whether the event breaks no rule; raises if its time is none. Afterwards that is written as we write it."""
-    if event.source_timestamp is not None:
-        event.source_timestamp = timestamps.iso(timestamps.parse(event.source_timestamp))
-    return (event.key is None or 0 < len(event.key) <= _SHORT) and _is_type(event.type)
+    return found
 
 
 @lru_cache(maxsize=4096)
@@ -73,5 +72,5 @@ def _is_type(event_type: tuple[str, ...]) -> bool:
     )
 
 
-def _brackets(text: bytes) -> int:
-    return text.count(b"{") + text.count(b"[")
+def _brackets(text: str) -> int:
+    return text.count("{") + text.count("[")

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from chalice.app import Request
@@ -56,11 +56,11 @@ def body(model: type[M], request: Request) -> M:
 
 def json_text(request: Request) -> bytes:
     """The request's body, which says that it is JSON."""
-    content_type = request.headers.get("content-type", "application/json").partition(";")[0].strip().lower()
-    if content_type != "application/json" and not content_type.endswith("+json"):
-        raise UnsupportedMediaType(f"the body must be application/json, not {content_type[:80]}")
-    coding = request.headers.get("content-encoding", "identity").strip().lower()
-    if coding != "identity":
+    content_type = request.headers.get("content-type")
+    if content_type is not None:
+        _check_type(content_type)
+    coding = request.headers.get("content-encoding")
+    if coding is not None and coding.strip().lower() != "identity":
         raise UnsupportedMediaType(f"the body must be sent as it is, not with Content-Encoding {coding[:80]}")
     text = request.raw_body
     return text.encode() if isinstance(text, str) else text
@@ -104,7 +104,7 @@ def idempotency_key(request: Request) -> str | None:
 def is_brief(request: Request) -> bool:
     """Whether the client prefers an answer without what it has sent itself."""
     preferred = request.headers.get("prefer")
-    return preferred is not None and responses.BRIEF in _WORDS.split(preferred.lower())
+    return preferred is not None and _asks_for_little(preferred)
 
 
 def json(model: type[M], text: bytes | str) -> M:
@@ -142,6 +142,18 @@ def explained(failure: ValidationError, *within: str) -> str:
     told = "; ".join(_explained(error, within) for error in errors[:MOST_PROBLEMS])
     more = len(errors) - MOST_PROBLEMS
     return f"{told}; and {more} more" if more > 0 else told
+
+
+@lru_cache(maxsize=64)
+def _check_type(content_type: str) -> None:
+    name = content_type.partition(";")[0].strip().lower()
+    if name != "application/json" and not name.endswith("+json"):
+        raise UnsupportedMediaType(f"the body must be application/json, not {name[:80]}")
+
+
+@lru_cache(maxsize=64)
+def _asks_for_little(preferred: str) -> bool:
+    return responses.BRIEF in _WORDS.split(preferred.lower())
 
 
 def _media_range(text: str) -> tuple[str, float]:

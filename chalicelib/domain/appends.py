@@ -3,6 +3,7 @@
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pydantic import Field
 
@@ -34,8 +35,7 @@ class AppendCondition(Model):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(NamedTuple):
     """One request to write: whole, or not at all."""
 
     server: int

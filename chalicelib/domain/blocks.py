@@ -47,14 +47,14 @@ class Block:
         """The block after those of `commits` that it does not hold yet."""
         places: list[set[str] | None] = [None if names is None else set(names) for names in self.subtypes]
         to, events, longest, shortest = self.to, self.events, self.longest, self.shortest
+        types: set[EventType] = set()
         for commit in commits:
-            if commit.session <= self.to:
-                continue
-            to, events = commit.session, events + commit.n
-            for event in commit.events:
-                event_type = event.stored.type
-                longest, shortest = max(longest, len(event_type)), min(shortest, len(event_type))
-                _note(places, event_type)
+            if commit.session > self.to:
+                to, events = commit.session, events + commit.n
+                types.update(event.stored.type for event in commit.events)
+        for event_type in types:
+            longest, shortest = max(longest, len(event_type)), min(shortest, len(event_type))
+            _note(places, event_type)
         subtypes = tuple(None if names is None else frozenset(names) for names in places)
         return replace(self, to=to, events=events, subtypes=subtypes, longest=longest, shortest=shortest)
 

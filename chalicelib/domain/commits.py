@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from typing import NamedTuple
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.appends import Append
@@ -11,6 +11,7 @@ from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events import Event
 from chalicelib.domain.heads import Head
 from chalicelib.domain.ids import Id, next_event_id
+from chalicelib.domain.once import once
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Commit:
         """The log's head once this commit is stored."""
         return Head(self.server, self.session, self.n, self.last)
 
-    @cached_property
+    @once
     def texts(self) -> list[str]:
         """The JSON of each event."""
         texts = texts_of(self.body)
@@ -46,7 +47,7 @@ class Commit:
             raise LogBroken(f"session {self.session} of server {self.server} should have {self.n} events")
         return texts
 
-    @cached_property
+    @once
     def events(self) -> tuple[Event, ...]:
         """The events in order."""
         return tuple(self.numbered(enumerate(self.texts)))
@@ -66,8 +67,7 @@ class Commit:
         ]
 
 
-@dataclass(frozen=True, slots=True)
-class Appended:
+class Appended(NamedTuple):
     """The request is in the log, as this commit; `replayed` if an earlier request wrote it."""
 
     commit: Commit

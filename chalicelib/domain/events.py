@@ -8,7 +8,6 @@ import base64
 import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
 from math import isfinite
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -20,6 +19,7 @@ from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.event_types import LONGEST_BYTES, CheckedEventType, EventType, joined
 from chalicelib.domain.ids import Id
 from chalicelib.domain.model import Model
+from chalicelib.domain.once import once
 from chalicelib.domain.timestamps import Timestamp
 
 
@@ -138,7 +138,7 @@ class Event:
     """The EventId of the first event of its commit: the time of all of them."""
     text: str
 
-    @cached_property
+    @once
     def stored(self) -> Stored:
         """The event's own fields, parsed when first asked for."""
         try:

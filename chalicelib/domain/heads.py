@@ -1,12 +1,11 @@
 """Where a log ends."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chalicelib.domain.ids import Id
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(NamedTuple):
     """Where a log ends: the last session, its number of events, the EventId of the last."""
 
     server: int

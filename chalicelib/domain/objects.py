@@ -1,8 +1,7 @@
 """Objects: what events are about, and the states that they fold into."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 State = Mapping[str, Any]
 """An object's overview: a JSON object, small, without anything that grows with its history."""
@@ -11,8 +10,7 @@ KEYED = ""
 """The collection of keys that no vocabulary knows: their events are found, but they have no state."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class ObjectRef:
+class ObjectRef(NamedTuple):
     """Which object: its collection, and its path in it."""
 
     collection: str

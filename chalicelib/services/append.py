@@ -3,7 +3,6 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from itertools import chain
 
 from chalicelib.domain.appends import RECEIPT_S, Append, AppendCondition, Receipt
@@ -92,7 +91,7 @@ class Appender:
             if self._was_granted(append):
                 return append
             raise
-        return replace(append, checked=end if end.session > ahead.known.session else ahead.known)
+        return append._replace(checked=end if end.session > ahead.known.session else ahead.known)
 
     def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
         """Write several requests at once, each its own session; the outcome of each, in order.

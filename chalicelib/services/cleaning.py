@@ -5,7 +5,7 @@ is then a matter of a few records, however many jobs there have been.
 """
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -50,10 +50,10 @@ class Cleaning:
     clock: Clock
     timeout_s: float
 
-    def run(self, server: int, kept: Head | None = None) -> int:
-        """Clean what is due now; how many that were."""
+    def run(self, server: int, kept: Head | None = None, between: Callable[[], None] = lambda: None) -> int:
+        """Clean what is due now; how many that were. `between` is called between runs through the log."""
         consumer = Consumer(f"clean-{FORMAT}", self._handle)
-        catch_up(consumer, server, self.present.log, self.views, kept)
+        catch_up(consumer, server, self.present.log, self.views, kept, between=between)
         cleaned = (1 for ref, last_us in self._due(server) if self._clean(server, ref, last_us))
         return sum(islice(cleaned, MOST_AT_ONCE))
 

@@ -43,11 +43,19 @@ def catch_up(
     views: Views,
     kept: Head | None = None,
     caught_up: Callable[[Commit], None] | None = None,
+    between: Callable[[], None] = lambda: None,
 ) -> None:
-    """Run until the end of the log; `caught_up` is told of the last commit there, if any was handled."""
-    last: Commit | None = None
-    while commits := _handled(consumer, server, log, views, RUN_COMMITS, kept):
-        last = commits[-1]
+    """Run until the end of the log; `caught_up` is told of the last commit there, if any was handled.
+
+    A run that could have handled more has come to the end: what is written meanwhile wakes the consumer again. So
+    whoever writes all the time does not keep it at runs of a commit or two. `between` is called between runs.
+    """
+    commits = _handled(consumer, server, log, views, RUN_COMMITS, kept)
+    last = commits[-1] if commits else None
+    while len(commits) == RUN_COMMITS:
+        between()
+        commits = _handled(consumer, server, log, views, RUN_COMMITS, kept)
+        last = commits[-1] if commits else last
     if last is not None and caught_up is not None:
         caught_up(last)
 

@@ -25,7 +25,7 @@ SLOW_S = 1.0
 class Waiting:
     """A request in the queue."""
 
-    __slots__ = ("_commit", "append", "deadline", "outcome", "tell")
+    __slots__ = ("_commit", "append", "asleep", "deadline", "outcome", "tell")
 
     def __init__(self, append: Append, deadline: float, commit: "GroupCommit") -> None:
         self.append = append
@@ -33,6 +33,8 @@ class Waiting:
         self.outcome: Outcome | BaseException | None = None
         self.tell: Callable[[], object] | None = None
         """Who is told, if anybody, when the outcome is known."""
+        self.asleep: threading.Lock | None = None
+        """What a caller waits for who sleeps until the outcome is known, or until it is its turn to write."""
         self._commit = commit
 
     @property
@@ -53,7 +55,7 @@ class Waiting:
     def result(self) -> Appended:
         """The commit, or raise why there is none."""
         while self.outcome is None:
-            self._commit.write()
+            self._commit.write_or_wait(self)
         if isinstance(self.outcome, BaseException):
             raise self.outcome
         return self.outcome
@@ -99,9 +101,32 @@ class GroupCommit:
     def write(self) -> None:
         """Write what is in the queue; while others write, more gathers there."""
         with self._turn:
-            group = self._next()
-            while group is not None and not self._is_settled(group):
-                self._appender.pause(group.writing)
+            self._write()
+        self._pass_on()
+
+    def write_or_wait(self, waiting: Waiting) -> None:
+        """Write what is in the queue, or sleep while others write; return when there may be something to do.
+
+        Whoever sleeps is woken by name: a crowd at the lock would have to go through it one by one, to find that all
+        is done.
+        """
+        if not self._turn.acquire(blocking=False):
+            lock = threading.Lock()
+            lock.acquire()
+            with self._mutex:
+                if waiting.done:
+                    return
+                waiting.asleep = lock
+            # Whoever wrote may have looked for sleepers a moment ago: then nobody writes now.
+            if not self._turn.acquire(blocking=False):
+                lock.acquire()
+                return
+            waiting.asleep = None
+        try:
+            self._write()
+        finally:
+            self._turn.release()
+        self._pass_on()
 
     def write_in_a_hurry(self) -> bool:
         """Write what is in the queue, if that takes a moment; False: a thread of its own goes on with it."""
@@ -109,10 +134,12 @@ class GroupCommit:
             try:
                 is_new = self._begun is None
                 group = self._next()
-                if group is None or (is_new and self._is_settled(group)):
-                    return True
+                is_settled = group is None or (is_new and self._is_settled(group))
             finally:
                 self._turn.release()
+            self._pass_on()
+            if is_settled:
+                return True
         with self._mutex:
             begins, self._goes_on = not self._goes_on, True
         if begins:
@@ -135,6 +162,20 @@ class GroupCommit:
                 if not self._queue and self._begun is None:
                     self._goes_on = False
                     return
+
+    def _write(self) -> None:
+        """Write the next group, however long that takes; for who has the turn."""
+        group = self._next()
+        while group is not None and not self._is_settled(group):
+            self._appender.pause(group.writing)
+
+    def _pass_on(self) -> None:
+        """Wake somebody who sleeps and has not been written yet: it is their turn."""
+        if self._queue:
+            with self._mutex:
+                sleeper = next((one for one in self._queue if one.asleep is not None), None)
+                if sleeper is not None:
+                    _wake(sleeper)
 
     def _next(self) -> _Group | None:
         """The group that is to be tried now; for who has the turn."""
@@ -161,6 +202,8 @@ class GroupCommit:
         with self._mutex:
             for waiting, outcome in zip(group.waiting, outcomes, strict=True):
                 waiting.outcome = outcome
+                if waiting.asleep is not None:
+                    _wake(waiting)
         self._tell(group)
         return True
 
@@ -170,3 +213,10 @@ class GroupCommit:
                 self._written(waiting.outcome.commit)
             if waiting.tell is not None:
                 waiting.tell()
+
+
+def _wake(waiting: Waiting) -> None:
+    """For who has the mutex: nobody is woken twice."""
+    lock, waiting.asleep = waiting.asleep, None
+    if lock is not None:
+        lock.release()

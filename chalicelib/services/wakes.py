@@ -50,18 +50,19 @@ class Bell:
 
     def ring(self, commit: Commit) -> None:
         """The commit is in the log."""
-        before = Head(commit.server, commit.session - 1, 0, commit.prev)
+        server = commit.server
         with self._mutex:
-            groups = self._groups.get(commit.server, {})
-            is_next = self._is_next(commit)
-            if not is_next:
-                # Somebody else writes too: what came between has to be looked for.
-                self._recent.pop(commit.server, None)
-            self._recent.setdefault(commit.server, _Recent()).add(commit)
-            woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
-            for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
-                waiter.known = before if is_next else waiter.known
-                waiter.tell()
+            is_next, recent = self._is_next(commit), self._recent.get(server)
+            if recent is None or not is_next:
+                # If it is not the next one, somebody else writes too: what came between has to be looked for.
+                recent = self._recent[server] = _Recent()
+            recent.add(commit)
+            if groups := self._groups.get(server):
+                before = Head(server, commit.session - 1, 0, commit.prev)
+                woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
+                for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
+                    waiter.known = before if is_next else waiter.known
+                    waiter.tell()
 
     def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
         """Return when something selected may have come after `seen`, or after `timeout_s`.

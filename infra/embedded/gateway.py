@@ -8,10 +8,10 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
 
-from chalice.app import Chalice, Request
+from chalice.app import CaseInsensitiveMapping, Chalice, Request
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
@@ -96,7 +96,7 @@ class Gateway:
             "resource": found.pattern,
             "path": unquote(path),
             "httpMethod": request.method,
-            "headers": request.headers,
+            "headers": None,
             "multiValueQueryStringParameters": _parameters(query),
             "pathParameters": found.parameters,
             "stageVariables": None,
@@ -105,7 +105,9 @@ class Gateway:
             "isBase64Encoded": False,
         }
         # The view itself: it answers whatever happens, and what else Chalice does is for API Gateway's sake.
-        self._app.current_request = Request(event)
+        seen = Request(event)
+        seen.headers = cast(CaseInsensitiveMapping, request.headers)  # their names are in small letters, as we ask for
+        self._app.current_request = seen
         answer: Answer | Later | Stepwise = entry.view_function(
             **{name: found.parameters[name] for name in entry.view_args}
         ).to_dict()

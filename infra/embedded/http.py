@@ -111,9 +111,11 @@ class RequestReader:
         if self._in_body:
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
-        if key == "host" and key in self._headers:
-            raise Rejected(HTTPStatus.BAD_REQUEST, "the request has two hosts")
-        self._headers[key] = f"{self._headers[key]},{text}" if key in self._headers else text
+        if key in self._headers:
+            if key == "host":
+                raise Rejected(HTTPStatus.BAD_REQUEST, "the request has two hosts")
+            text = f"{self._headers[key]},{text}"
+        self._headers[key] = text
 
     def on_headers_complete(self) -> None:
         """Its headers are all there; a client that asks whether to go on is told so."""
@@ -214,10 +216,11 @@ def _piece(text: str, chunked: bool) -> bytes:
 
 def _origin_form(target: bytes) -> str:
     """The path and query of a target, which may be a whole address."""
-    try:
-        unquote_to_bytes(target).decode()
-    except UnicodeDecodeError as failure:
-        raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is not written in UTF-8") from failure
+    if b"%" in target or not target.isascii():
+        try:
+            unquote_to_bytes(target).decode()
+        except UnicodeDecodeError as failure:
+            raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is not written in UTF-8") from failure
     if target.startswith(b"/"):
         return target.decode("latin-1")
     try:

@@ -4,11 +4,11 @@ It needs no word from the server: it sees in the log what is new. Reads are exac
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from chalicelib.domain.heads import Head
 from chalicelib.domain.organizations import DIRECTORY, Organization, inbox_of
-from chalicelib.services.consumers import Consumer, catch_up, run
+from chalicelib.services.consumers import catch_up
 from chalicelib.services.project import projector
 from chalicelib.wiring import Annals
 from infra.embedded.companions import for_each, serve_until_told
@@ -18,8 +18,8 @@ LOOK_S = 0.1
 """How often it looks for new commits."""
 REST_S = 5.0
 """How long it does nothing while nothing is written; then it looks for what is past retention."""
-RESTS = 1.0
-"""So many times as long as it works on views, it rests while others write."""
+RESTS = 2.0
+"""So many times as long as it works, it rests while others write."""
 CLEAN_S = 2.0
 """How often it looks for what has been silent for too long."""
 
@@ -29,13 +29,19 @@ class Pump:
     """Runs the consumers of all logs whenever something is new."""
 
     parts: Annals
+    sleep: Callable[[float], None] = time.sleep
     rest: float = 0.0
     next_clean: float = 0.0
+    began: float = 0.0
+    """Since when it works without a rest."""
+    has_grown: bool = False
+    """Whether something was written after its log may have been looked at."""
 
     def turn(self) -> None:
         """Look whether there is something to do, and do it."""
-        now = time.monotonic()
-        if self.parts.has_grown() or now > self.rest:
+        now = self.began = time.monotonic()
+        if self.parts.has_grown() or self.has_grown or now > self.rest:
+            self.has_grown = False
             self._consume()
             self.rest = time.monotonic() + REST_S
         if now > self.next_clean:
@@ -52,27 +58,26 @@ class Pump:
         parts, project, server = self.parts, projector(self.parts.views), organization.server
         kept = parts.retention.forgotten(server).before
         catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
-        self._project(project, server, kept)
+        catch_up(project, server, parts.log, parts.views, kept, between=self._give_way)
         parts.forget(server, kept.session)
         inbox = inbox_of(server)
         kept = parts.retention.forgotten(inbox).before
-        catch_up(project, inbox, parts.log, parts.views, kept)
+        catch_up(project, inbox, parts.log, parts.views, kept, between=self._give_way)
         parts.forget(inbox, kept.session)
 
-    def _project(self, project: Consumer, server: int, kept: Head) -> None:
-        """Build the views as far as the log goes. While it grows, whoever writes comes first: it rests in between."""
-        parts, began = self.parts, time.monotonic()
-        while run(project, server, parts.log, parts.views, kept=kept):
-            if parts.has_grown():
-                time.sleep(RESTS * (time.monotonic() - began))
-            began = time.monotonic()
+    def _give_way(self) -> None:
+        """While others write they come first: rest as long as it has worked, or longer."""
+        if self.parts.has_grown():
+            self.has_grown = True
+            self.sleep(RESTS * (time.monotonic() - self.began))
+        self.began = time.monotonic()
 
     def _clean(self) -> None:
         for_each(self.parts.organizations.all(), self._clean_one)
 
     def _clean_one(self, organization: Organization) -> None:
         kept = self.parts.retention.forgotten(organization.server).before
-        self.parts.cleaning.run(organization.server, kept)
+        self.parts.cleaning.run(organization.server, kept, self._give_way)
 
 
 def main() -> None:

@@ -1,7 +1,6 @@
 """Appending: numbered by conditional write, exactly once, whole or not at all."""
 
 import random
-from dataclasses import replace
 
 import pytest
 
@@ -221,7 +220,7 @@ def test_a_key_is_remembered_for_a_day(log: SqliteLog, world: World) -> None:
     first = appender.append(append("/1", request_id="a", idempotency_key="k"))
     assert log.receipt(1, "k", NOW_S) == Receipt(1, "k", append("/1").digest, 1, "a", expires_s=NOW_S + RECEIPT_S)
     world.now_ms += RECEIPT_S * 1000
-    assert appender.append(append("/1", request_id="b", idempotency_key="k")) == replace(first, replayed=True)
+    assert appender.append(append("/1", request_id="b", idempotency_key="k")) == first._replace(replayed=True)
     world.now_ms += 1000
     assert appender.append(append("/1", request_id="c", idempotency_key="k")).commit.session == 2
 
@@ -239,7 +238,7 @@ def test_a_repeat_is_answered_although_its_own_events_break_its_condition(log: S
     appender = world.appender(log)
     first = appender.append(append("/1", idempotency_key="k", condition=no_match("/1")))
     again = appender.append(append("/1", request_id="b", idempotency_key="k", condition=no_match("/1")))
-    assert again == replace(first, replayed=True)
+    assert again == first._replace(replayed=True)
 
 
 def test_a_repeat_is_answered_although_its_position_lies_in_the_future_of_nobody(log: SqliteLog, world: World) -> None:
@@ -247,7 +246,7 @@ def test_a_repeat_is_answered_although_its_position_lies_in_the_future_of_nobody
     seen = appender.append(append("/1")).commit.last
     first = appender.append(append("/2", idempotency_key="k", condition=no_match("/1", after=seen)))
     again = appender.append(append("/2", idempotency_key="k", condition=no_match("/1", after=seen)))
-    assert again == replace(first, replayed=True)
+    assert again == first._replace(replayed=True)
 
 
 def test_a_refused_request_leaves_its_key_free(log: SqliteLog, world: World) -> None:

@@ -167,6 +167,20 @@ def test_a_group_has_a_limit_and_those_beyond_it_are_next(database: Database, wo
     assert sessions == list(range(1, together + 2))
 
 
+def test_those_who_sleep_behind_one_in_a_hurry_are_woken(database: Database, world: World) -> None:
+    log = Gated(database)
+    group_commit = GroupCommit(world.appender(log), unheard)
+    with ThreadPoolExecutor(3) as pool:
+        hurried = pool.submit(group_commit.submit(append(request_id="in a hurry")).hurried)
+        log.await_writer()
+        answers = [pool.submit(group_commit.append, append(request_id=name)) for name in ("a", "b")]
+        await_queue(group_commit, len(answers))
+        log.open(2)
+        assert hurried.result(PATIENCE_S)
+        assert sorted(answer.result(PATIENCE_S).commit.session for answer in answers) == [2, 3]
+    assert [len(group) for group in log.groups] == [1, 2]
+
+
 def test_the_written_sessions_are_told(log: SqliteLog, world: World) -> None:
     told: list[tuple[int, int]] = []
     group_commit = GroupCommit(world.appender(log), lambda commit: told.append((commit.server, commit.session)))

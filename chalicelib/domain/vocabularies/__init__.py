@@ -67,8 +67,8 @@ MOST_STATE_BYTES = 16 * 1024
 
 VOCABULARIES: Mapping[str, Vocabulary] = {"job": job, "scheduler": scheduler, "push": push}
 
-_OTHER_ROOTS = {"jobset": "job"}
-"""First subtypes that are not the name of their vocabulary."""
+_OF_ROOT: Mapping[str, Vocabulary] = {**VOCABULARIES, "jobset": job}
+"""By the first subtype of its events."""
 
 
 def named(name: str) -> Vocabulary:
@@ -80,8 +80,7 @@ def named(name: str) -> Vocabulary:
 
 def of_type(event_type: EventType) -> Vocabulary | None:
     """The vocabulary that an event's type belongs to."""
-    root = event_type[0] if event_type else ""
-    return VOCABULARIES.get(_OTHER_ROOTS.get(root, root))
+    return _OF_ROOT.get(event_type[0]) if event_type else None
 
 
 def own_text(event: Event) -> str:
@@ -95,10 +94,13 @@ def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """The objects that an event is about; a key that no vocabulary knows is an object without state."""
     vocabulary, key = of_type(stored.type), stored.key
     known = vocabulary.objects_of(stored) if vocabulary else ()
-    # Whoever looks for the key looks there, and must find the event, however odd its key is for its type.
-    if key is None or not set(known).isdisjoint(refs_of_key(key)):
-        return known
-    return (*known, ObjectRef(KEYED, key))
+    return known if key is None else _found_by_key(known, key)
+
+
+@lru_cache(maxsize=8192)
+def _found_by_key(known: tuple[ObjectRef, ...], key: str) -> tuple[ObjectRef, ...]:
+    """With an object for the key, if none of those is: whoever looks for it must find the event, however odd it is."""
+    return known if not set(known).isdisjoint(refs_of_key(key)) else (*known, ObjectRef(KEYED, key))
 
 
 @lru_cache(maxsize=8192)

@@ -4,12 +4,13 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from chalicelib.domain.errors import Unusable, Unwritable
-from chalicelib.store.sqlite.failures import answered, opening
+from chalicelib.domain.errors import Unusable
+from chalicelib.store.sqlite.failures import Answered, opening
+from chalicelib.store.sqlite.files import Files
 
 SCHEMA_VERSION = 1
 IDLE_READERS = 8
@@ -49,7 +50,7 @@ class Database:
 
     def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_s: float = BUSY_S) -> None:
         self._path = path
-        self._wal = path.with_name(f"{path.name}-wal")
+        self._answered = Answered(path)
         self._schema = schema
         # In WAL mode FULL is what makes COMMIT wait for the disk; NORMAL loses the latest, but never damages.
         self._synchronous = "FULL" if durable else "NORMAL"
@@ -59,24 +60,20 @@ class Database:
         self._version = 0
         with opening(path):
             self._writer = self._connect("rwc")
-            with self._transaction() as connection:
+            self._writer.execute("BEGIN IMMEDIATE")
+            with self._writer as connection:
                 self._prepare(connection)
             self._writer.execute(f"PRAGMA busy_timeout = {int(busy_s * 1000)}")
-        self._files = self._identities()
+        self._transaction = _Transaction(self._writer, self._turn, self._answered, Files(path))
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction; nothing of it remains if the block raises."""
-        with self._turn, answered(self._path):
-            if self._identities() != self._files:
-                raise Unwritable(f"{self._path.name} was moved, deleted or replaced: nothing was written; start again")
-            with self._transaction() as connection:
-                yield connection
+        return self._transaction
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
         """A connection to read with."""
-        with answered(self._path):
+        with self._answered:
             try:
                 connection = self._readers.get_nowait()
             except Empty:
@@ -91,7 +88,7 @@ class Database:
 
     def has_changed(self) -> bool:
         """Tell whether another process may have written since this was asked last."""
-        with answered(self._path):
+        with self._answered:
             if self._watcher is None:
                 self._watcher = self._connect()
             (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
@@ -115,17 +112,6 @@ class Database:
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        self._writer.execute("BEGIN IMMEDIATE")
-        try:
-            yield self._writer
-            self._writer.execute("COMMIT")
-        except BaseException:
-            if self._writer.in_transaction:
-                self._writer.execute("ROLLBACK")
-            raise
-
     def _prepare(self, connection: sqlite3.Connection) -> None:
         """Make the tables of a new file; refuse a file that is not ours."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
@@ -139,14 +125,41 @@ class Database:
         elif not tables.issuperset(_TABLE.findall(self._schema)):
             raise Unusable(f"{self._path} is a database of something else. Set DATA_DIR to another directory")
 
-    def _identities(self) -> list[tuple[int, int] | None]:
-        """Which files they are that our names lead to: what is written to others would be lost with this process."""
-        return [_identity(self._path), _identity(self._wal)]
 
+class _Transaction:
+    """What one writer after the other does: it is done with the block, or as if it had not been begun."""
 
-def _identity(path: Path) -> tuple[int, int] | None:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+    __slots__ = ("_answered", "_connection", "_files", "_turn")
+
+    def __init__(self, connection: sqlite3.Connection, turn: threading.Lock, answered: Answered, files: Files) -> None:
+        self._connection = connection
+        self._turn = turn
+        self._answered = answered
+        self._files = files
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._turn.acquire()
+        try:
+            self._files.check()
+            with self._answered:
+                self._connection.execute("BEGIN IMMEDIATE")
+        except BaseException:
+            self._turn.release()
+            raise
+        return self._connection
+
+    def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
+        try:
+            with self._answered:
+                self._end(failure is None)
+            self._answered.__exit__(kind, failure, trace)
+        finally:
+            self._turn.release()
+
+    def _end(self, is_good: bool) -> None:
+        try:
+            if is_good:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")

@@ -18,15 +18,20 @@ _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
 _NOT_TEXT = "Could not decode"
 
 
-@contextmanager
-def answered(path: Path) -> Iterator[None]:
+class Answered:
     """Raise what it means if the file cannot be read or written: locked, full, read-only, gone or damaged."""
-    try:
-        yield
-    except sqlite3.IntegrityError:
-        raise
-    except sqlite3.DatabaseError as failure:
-        raise _meaning(failure, path) from failure
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        """Entered for every read and write, which is why this is not a generator."""
+
+    def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
+        if isinstance(failure, sqlite3.DatabaseError) and not isinstance(failure, sqlite3.IntegrityError):
+            raise _meaning(failure, self._path) from failure
 
 
 @contextmanager

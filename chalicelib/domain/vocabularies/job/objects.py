@@ -22,16 +22,15 @@ Fields = Mapping[str, Any]
 
 def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     """The job or set that the event is about; a job's event also its set."""
-    root, name = (stored.type[0], stored.type[1]) if len(stored.type) > 1 else ("", "")
+    root, name = stored.type[:2] if len(stored.type) > 1 else ("", "")
     number = number_of(root, stored.key)
     if number is None or name not in (OF_JOB if root == JOB else OF_JOBSET):
         return ()
     own = ObjectRef(root, f"/{number}")
-    match stored.payload:
-        case {"type": "json", "data": {"jobset": int(jobset)}} if root == JOB and jobset >= 0:
-            return own, ObjectRef(JOBSET, f"/{jobset}")
-        case _:
-            return (own,)
+    payload = stored.payload if root == JOB else None
+    data = payload["data"] if payload is not None and payload["type"] == "json" else None
+    jobset = data.get("jobset") if isinstance(data, dict) else None
+    return (own, ObjectRef(JOBSET, f"/{jobset}")) if isinstance(jobset, int) and jobset >= 0 else (own,)
 
 
 def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
