@@ -12,6 +12,9 @@ _ROOM = 32 * 1024
 _PIECE = 2 * 1024
 """So much of it is looked at at once: a hundred requests may be in there."""
 
+_NOTHING = memoryview(b"")
+"""The end of something would hold all of it."""
+
 
 class Connection:
     """Neither reads nor writes ever wait."""
@@ -95,7 +98,7 @@ class Connection:
             sent = self.socket.send(data)
         except BlockingIOError:
             sent = 0
-        return memoryview(data)[sent:]
+        return memoryview(data)[sent:] if sent < len(data) else _NOTHING
 
     def _begun(self) -> None:
         self.waits_since = time.monotonic()

@@ -24,6 +24,8 @@ from infra.embedded.http import Steps
 
 TURN = 2
 """Who has more pieces than these is far behind."""
+FEW = 64
+"""So many who have left may be remembered for no reason."""
 SLOWEST_BYTES_S = 16 * 1024
 """Who reads more slowly than this, and has been given time, is not waited for."""
 
@@ -72,6 +74,8 @@ class WaitingRoom:
         self._arrivals: deque[tuple[_Guest, Step]] = deque()
         self._called: deque[tuple[_Guest, int]] = deque()
         self._deadlines: list[tuple[float, int, _Guest]] = []
+        self._gone = 0
+        """Of how many who have left there is a deadline still."""
         self._numbers = count()
         self._has_knocked = False
         threading.Thread(target=self._run, name="annals-waiting", daemon=True).start()
@@ -89,14 +93,20 @@ class WaitingRoom:
                     self._has_knocked = False
                 else:
                     self._guarded(key.data, partial(self._stirred, key.data, events))
-            while self._arrivals:
-                guest, step = self._arrivals.popleft()
-                self._guarded(guest, partial(self._admit, guest, step))
-            for _ in range(len(self._called)):
-                guest, turn = self._called.popleft()
-                if guest.turn == turn and guest.is_here:
-                    self._guarded(guest, partial(self._resume, guest))
+            self._let_in()
+            self._answer_calls()
             self._expire(time.monotonic())
+
+    def _let_in(self) -> None:
+        while self._arrivals:
+            guest, step = self._arrivals.popleft()
+            self._guarded(guest, partial(self._admit, guest, step))
+
+    def _answer_calls(self) -> None:
+        for _ in range(len(self._called)):
+            guest, turn = self._called.popleft()
+            if guest.turn == turn and guest.is_here:
+                self._guarded(guest, partial(self._resume, guest))
 
     def _patience_s(self) -> float | None:
         if self._called:
@@ -185,11 +195,13 @@ class WaitingRoom:
         while self._deadlines and self._deadlines[0][0] <= now:
             _, _, guest = heapq.heappop(self._deadlines)
             guest.queued = float("inf")
-            if guest.is_here and guest.deadline > now:
+            if not guest.is_here:
+                self._gone -= 1
+            elif guest.deadline > now:
                 self._queue(guest)
-            elif guest.is_here and guest.rest:
+            elif guest.rest:
                 self._give_up(guest)  # it does not read
-            elif guest.is_here and guest.waiter is not None:
+            elif guest.waiter is not None:
                 self._guarded(guest, partial(self._resume, guest))
 
     def _remind(self, guest: _Guest, timeout_s: float) -> None:
@@ -224,10 +236,20 @@ class WaitingRoom:
 
     def _part(self, guest: _Guest) -> None:
         guest.is_here = False
+        guest.rest = memoryview(b"")
+        self._forget_some(guest)
         if guest.waiter is not None:
             self._bell.leave(guest.waiter)
         with suppress(OSError, KeyError, ValueError):
             self._watch(guest, 0)
+
+    def _forget_some(self, guest: _Guest) -> None:
+        """Deadlines may be far: do not keep more guests for them who have left than who are here, or a few."""
+        self._gone += guest.queued < float("inf")
+        if self._gone > max(len(self._deadlines) // 2, FEW):
+            self._deadlines = [entry for entry in self._deadlines if entry[2].is_here]
+            heapq.heapify(self._deadlines)
+            self._gone = 0
 
     def _knock(self) -> None:
         if not self._has_knocked:

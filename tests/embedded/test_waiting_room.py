@@ -1,13 +1,23 @@
 """Those who wait, in crowds: what they cost the server, and how it parts from those who go, do not read, or must go."""
 
+import gc
 import signal
 import socket
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
+from chalicelib.domain.heads import Head
+from chalicelib.domain.selection import Selection
+from chalicelib.services.waiting import Wait
+from chalicelib.services.wakes import Bell
+from infra.embedded.answering import just
+from infra.embedded.connection import Connection
+from infra.embedded.waiting_room import FEW, WaitingRoom
 from tests.embedded.crowd import NDJSON, SSE, Client, Crowd, crowd, many_files, memory_mb, settled, sockets, threads
 from tests.embedded.test_streams import FOREVER, have, many
 from tests.embedded.wire import get, post, reset
@@ -164,6 +174,43 @@ def test_a_reader_that_does_not_read_costs_little_and_delays_nobody(people: Crow
         people.until(lambda client=client: _ends_with(client, ids), within_s=120)  # type: ignore[misc]
         assert client.ids == ids
         client.received.clear()
+
+
+class Piece(bytearray):
+    """A piece of an answer, of which one can see whether somebody still holds it."""
+
+
+def test_what_a_slow_reader_has_read_is_not_held_until_it_would_have_been_too_slow() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as reader:
+        connection, piece, told = Connection(door.accept()[0]), Piece(32 * 1024 * 1024), SimpleQueue[Connection]()
+        held, size = weakref.ref(piece), len(piece)
+        room = WaitingRoom(Bell(), told.put, lambda gone_on, _steps: told.put(gone_on), idle_s=600)
+        room.enter(connection, just(b""), connection.send_now(memoryview(piece)))
+        del piece
+        while size:
+            size -= len(reader.recv(1024 * 1024))
+        assert told.get(timeout=PATIENCE_S) is connection
+        deadline = time.monotonic() + PATIENCE_S
+        while held() is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert held() is None
+        connection.socket.close()
+
+
+def test_those_who_have_gone_are_not_kept_for_as_long_as_they_would_have_waited() -> None:
+    told, everything = SimpleQueue[Connection](), Selection()
+    room = WaitingRoom(Bell(), told.put, lambda gone_on, _steps: told.put(gone_on), idle_s=600)
+    gone: list[weakref.ref[Connection]] = []
+    with socket.create_server(("127.0.0.1", 0)) as door:
+        for _ in range(4 * FEW):
+            with socket.create_connection(door.getsockname()):
+                connection = Connection(door.accept()[0])
+                gone.append(weakref.ref(connection))
+                room.enter(connection, just(b""), Wait(Head(1), everything, 600.0))
+            told.get(timeout=PATIENCE_S).socket.close()
+    del connection
+    gc.collect()
+    assert sum(one() is not None for one in gone) <= FEW + 1
 
 
 def test_what_nobody_waits_for_is_not_kept_in_memory(people: Crowd, publisher: Member) -> None:
