@@ -53,9 +53,9 @@ class Shell:
         return Done(done.returncode, done.stdout, done.stderr)
 
     def start(self, *words: str) -> "subprocess.Popen[str]":
-        """Start the command; the test ends it."""
+        """Start the command; the test ends it, with Ctrl-C even where the tests themselves do not heed that."""
         return subprocess.Popen(
-            [BIN / "annals", *words],
+            ["env", "--default-signal=INT", BIN / "annals", *words],
             cwd=ROOT,
             env=dict(self.environment),
             stdout=subprocess.PIPE,

@@ -3,6 +3,7 @@
 import gc
 import signal
 import socket
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -183,17 +184,15 @@ class Piece(bytearray):
 def test_what_a_slow_reader_has_read_is_not_held_until_it_would_have_been_too_slow() -> None:
     with socket.create_server(("127.0.0.1", 0)) as door, socket.create_connection(door.getsockname()) as reader:
         connection, piece, told = Connection(door.accept()[0]), Piece(32 * 1024 * 1024), SimpleQueue[Connection]()
-        held, size = weakref.ref(piece), len(piece)
+        let_go, size = threading.Event(), len(piece)
+        weakref.finalize(piece, let_go.set)
         room = WaitingRoom(Bell(), told.put, lambda gone_on, _steps: told.put(gone_on), idle_s=600)
         room.enter(connection, just(b""), connection.send_now(memoryview(piece)))
         del piece
         while size:
             size -= len(reader.recv(1024 * 1024))
         assert told.get(timeout=PATIENCE_S) is connection
-        deadline = time.monotonic() + PATIENCE_S
-        while held() is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
-        assert held() is None
+        assert let_go.wait(PATIENCE_S)
         connection.socket.close()
 
 
