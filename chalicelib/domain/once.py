@@ -1,8 +1,10 @@
-"""Properties that are worked out once."""
+"""What is worked out once."""
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any, Generic, Self, TypeVar, overload
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 
@@ -30,3 +32,18 @@ class once(Generic[T]):  # noqa: N801  (used like `property`)
             return self
         value = instance.__dict__[self._name] = self._work(instance)
         return value
+
+
+def once_for_each(work: Callable[[S], T]) -> Callable[[S], T]:
+    """A function of one thing that is worked out once for each, and kept with it: `once`, from outside its class."""
+    name = f"{work.__module__}.{work.__qualname__}"
+
+    @wraps(work)
+    def known(instance: S) -> T:
+        kept = instance.__dict__
+        if name not in kept:
+            kept[name] = work(instance)
+        found: T = kept[name]
+        return found
+
+    return known

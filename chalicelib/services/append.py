@@ -162,7 +162,7 @@ class Appender:
         self._measure(measured)
 
     def _count(self, plan: Plan) -> None:
-        if plan.commits:
+        if plan.commits and self._measure is not unmeasured:
             self._measure("Commits", len(plan.commits))
             self._measure("Events", sum(commit.n for commit in plan.commits))
 
@@ -177,6 +177,8 @@ class Appender:
         return plan
 
     def _outcome(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
+        if append.idempotency_key is None:
+            return self._planned(append, plan, now_ms)
         try:
             return self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
         except ConditionFailed as refusal:

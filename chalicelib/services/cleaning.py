@@ -50,10 +50,14 @@ class Cleaning:
     clock: Clock
     timeout_s: float
 
+    @property
+    def consumer(self) -> Consumer:
+        """The consumer that keeps what is open."""
+        return Consumer(f"clean-{FORMAT}", self._handle)
+
     def run(self, server: int, kept: Head | None = None, between: Callable[[], None] = lambda: None) -> int:
         """Clean what is due now; how many that were. `between` is called between runs through the log."""
-        consumer = Consumer(f"clean-{FORMAT}", self._handle)
-        catch_up(consumer, server, self.present.log, self.views, kept, between=between)
+        catch_up(self.consumer, server, self.present.log, self.views, kept, between=between)
         cleaned = (1 for ref, last_us in self._due(server) if self._clean(server, ref, last_us))
         return sum(islice(cleaned, MOST_AT_ONCE))
 

@@ -7,7 +7,7 @@ answer, a thread goes on with it, and meanwhile nobody else is kept waiting in v
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from chalicelib.domain.appends import Append
 from chalicelib.domain.commits import Appended, Commit
@@ -61,8 +61,7 @@ class Waiting:
         return self.outcome
 
 
-@dataclass(frozen=True, slots=True)
-class _Group:
+class _Group(NamedTuple):
     """Requests that are written together."""
 
     waiting: list[Waiting]
@@ -181,11 +180,13 @@ class GroupCommit:
         """The group that is to be tried now; for who has the turn."""
         if self._begun is None:
             with self._mutex:
-                taken, self._queue = self._queue[:MOST_TOGETHER], self._queue[MOST_TOGETHER:]
+                taken, self._queue = self._queue, []
+                if len(taken) > MOST_TOGETHER:
+                    taken, self._queue = taken[:MOST_TOGETHER], taken[MOST_TOGETHER:]
             if taken:
-                appends = [waiting.append for waiting in taken]
-                deadline = min(waiting.deadline for waiting in taken)
-                self._begun = _Group(taken, self._appender.begin(appends, deadline))
+                # Who came first has the earliest deadline.
+                writing = self._appender.begin([waiting.append for waiting in taken], taken[0].deadline)
+                self._begun = _Group(taken, writing)
         return self._begun
 
     def _is_settled(self, group: _Group) -> bool:

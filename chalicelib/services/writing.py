@@ -11,7 +11,7 @@ from chalicelib.domain.heads import Head
 Outcome = Appended | Refused | Busy
 
 
-@dataclass
+@dataclass(slots=True)
 class Plan:
     """What to write for a group of requests, and what to answer each once it is written."""
 
@@ -33,7 +33,7 @@ class Plan:
         return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
 
 
-@dataclass
+@dataclass(slots=True)
 class Writing:
     """A group of requests on its way into the log."""
 

@@ -6,6 +6,7 @@ from collections import deque
 
 from infra.embedded.gateway import HttpRequest
 from infra.embedded.http import Rejected, RequestReader
+from infra.embedded.request_heads import KnownHeads, head_of
 
 _ROOM = 32 * 1024
 """So much is kept of what a client sends before its turn."""
@@ -19,7 +20,7 @@ _NOTHING = memoryview(b"")
 class Connection:
     """Neither reads nor writes ever wait."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, heads: KnownHeads | None = None) -> None:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
@@ -49,6 +50,9 @@ class Connection:
         """How long the body is that is being worked on."""
         self._kept = b""
         """What came before its turn."""
+        self._heads = heads or KnownHeads()
+        self._head = b""
+        """The head of the request that is being parsed, if it may be learnt."""
         self._reader = RequestReader(self._begun, self._received, self._expected)
 
     @property
@@ -72,6 +76,8 @@ class Connection:
     def take_kept(self) -> bool:
         """Look at what was kept, as far as the next request; whether there is one."""
         while self._kept and not self.requests and self.rejection is None:
+            if self._reader.is_between and self._took_known():
+                break
             end = max(_PIECE, self._reader.missing)
             piece, self._kept = self._kept[:end], self._kept[end:]
             try:
@@ -81,6 +87,18 @@ class Connection:
         if self.rejection is not None:
             self._kept = b""
         return bool(self.requests)
+
+    def _took_known(self) -> bool:
+        """Take the next request, if one like it came before; if not, its head may be learnt."""
+        known = self._heads.request(self._kept)
+        if known is None:
+            self._head = head_of(self._kept)
+            return False
+        request, end = known
+        self._kept = self._kept[end:]
+        self._begun()
+        self._received(request, stays=True)
+        return True
 
     def reject(self, rejection: Rejected) -> None:
         """Look at nothing more that it sends."""
@@ -106,6 +124,9 @@ class Connection:
     def _received(self, request: HttpRequest, stays: bool) -> None:
         self.is_new = False
         self.requests.append((request, stays))
+        if self._head and stays:
+            self._heads.learn(self._head, request)
+        self._head = b""
 
     def _expected(self) -> None:
         self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -6,9 +6,8 @@ definition of the API, here as on AWS.
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
 from chalice.app import CaseInsensitiveMapping, Chalice, Request
@@ -38,8 +37,7 @@ Answer = Mapping[str, Any]
 """An answer in the form in which a Lambda function gives it: statusCode, headers, body."""
 
 
-@dataclass(frozen=True, slots=True)
-class HttpRequest:
+class HttpRequest(NamedTuple):
     """A request as it came over the wire."""
 
     method: str

@@ -46,6 +46,8 @@ class RequestReader:
         self._received = received
         self._expected = expected
         self._parser = httptools.HttpRequestParser(self)
+        self.is_between = True
+        """Whether what comes next begins a request."""
         self.forget()
 
     @property
@@ -99,6 +101,7 @@ class RequestReader:
 
     def on_message_begin(self) -> None:
         """A request begins."""
+        self.is_between = False
         self.forget()
         self._begun()
 
@@ -145,6 +148,7 @@ class RequestReader:
         version = self._parser.get_http_version()
         request = HttpRequest(method, _origin_form(self._target), self._headers, body, version)
         self._received(request, self._parser.should_keep_alive())
+        self.is_between = True
         self.forget()
 
     def _check_framing(self, version: str, coding: str | None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.domain.organizations import DIRECTORY, Organization, inbox_of
-from chalicelib.services.consumers import catch_up
+from chalicelib.services.consumers import LastRun, catch_up, catch_up_together
 from chalicelib.services.project import projector
 from chalicelib.wiring import Annals
 from infra.embedded.companions import for_each, serve_until_told
@@ -57,8 +57,10 @@ class Pump:
         """Nothing is forgotten that observers have not seen: they come first."""
         parts, project, server = self.parts, projector(self.parts.views), organization.server
         kept = parts.retention.forgotten(server).before
-        catch_up(parts.observing.consumer, server, parts.log, parts.progress, kept)
-        catch_up(project, server, parts.log, parts.views, kept, between=self._give_way)
+        log = LastRun(parts.log)
+        catch_up(parts.observing.consumer, server, log, parts.progress, kept)
+        consumers = (project, parts.cleaning.consumer)
+        catch_up_together(consumers, server, log, parts.views, kept, between=self._give_way)
         parts.forget(server, kept.session)
         inbox = inbox_of(server)
         kept = parts.retention.forgotten(inbox).before

@@ -1,8 +1,8 @@
 """The server: one thread reads all sockets and answers what takes no time; what takes long gets a thread of its own.
 
-Appends are answered on the reading thread: all that came in together are parsed first and then written together. So
-they share one fsync, and no thread has to wait for its turn of the interpreter. An answer that has come to a wait goes
-to the waiting room.
+Appends are answered on the reading thread: all that came in together, and meanwhile, are parsed first and then written
+together. So they share one fsync, and no thread has to wait for its turn of the interpreter. An answer that has come to
+a wait goes to the waiting room.
 """
 
 import logging
@@ -27,6 +27,7 @@ from infra.embedded.connections import Connections
 from infra.embedded.gateway import Answer, Gateway, HttpRequest
 from infra.embedded.http import Rejected, Steps, answer_bytes
 from infra.embedded.listener import PAUSE_S, Listener
+from infra.embedded.request_heads import KnownHeads
 from infra.embedded.waiting_room import WaitingRoom
 
 STACK_BYTES = 512 * 1024
@@ -38,6 +39,8 @@ HEAVY_BYTES = 512 * 1024
 HEAVY_WORKERS = 2
 """Threads for bodies larger than any good one: what is parsed takes many times the memory of its text."""
 _SWEEP_S = 5.0
+_LOOKS = 2
+"""So often it is looked for more appends before some are written: who has just had an answer asks again at once."""
 
 _log = logging.getLogger("annals")
 
@@ -67,6 +70,7 @@ class Server:
         self._workers = ThreadPoolExecutor(most_threads, "annals")
         self._heavy_workers = ThreadPoolExecutor(HEAVY_WORKERS, "annals-heavy")
         self._connections = Connections(most_connections)
+        self._heads = KnownHeads()
         self._unsettled: list[tuple[Connection, Later]] = []
         self._returned: deque[Connection] = deque()
         self._stopping = False
@@ -80,11 +84,10 @@ class Server:
         """Take connections and answer requests until `stop`, and then until all that is under way is done."""
         swept = time.monotonic()
         while not self._stopping or self._connections:
-            for key, _ in self._selector.select(PAUSE_S if self._listener.is_paused else self._sweep_s):
-                if isinstance(key.data, Connection):
-                    self._guarded(key.data, self._read)
-                else:
-                    key.data()
+            self._look(PAUSE_S if self._listener.is_paused else self._sweep_s)
+            for _ in range(_LOOKS):
+                if len(self._unsettled) > 1:
+                    self._look(0)
             self._settle()
             now = time.monotonic()
             if self._stopping:
@@ -105,12 +108,20 @@ class Server:
         release()
         self._ring()
 
+    def _look(self, patience_s: float) -> None:
+        """See who has something to say, and take it."""
+        for key, _ in self._selector.select(patience_s):
+            if isinstance(key.data, Connection):
+                self._guarded(key.data, self._read)
+            else:
+                key.data()
+
     def _accept(self) -> None:
         if self._connections.are_full:
             self._make_room()
         try:
             while not self._connections.are_full and (sock := self._listener.accept()) is not None:
-                connection = Connection(sock)
+                connection = Connection(sock, self._heads)
                 self._connections.add(connection)
                 self._selector.register(sock, selectors.EVENT_READ, connection)
         except OSError as failure:

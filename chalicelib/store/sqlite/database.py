@@ -3,7 +3,7 @@
 import re
 import sqlite3
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -64,7 +64,15 @@ class Database:
             with self._writer as connection:
                 self._prepare(connection)
             self._writer.execute(f"PRAGMA busy_timeout = {int(busy_s * 1000)}")
-        self._transaction = _Transaction(self._writer, self._turn, self._answered, Files(path))
+        self._files = Files(path)
+        self._transaction = _Transaction(self._writer, self._turn, self._answered, self._files)
+
+    def write(self, statement: str, values: Sequence[int | str]) -> None:
+        """One statement, a transaction by itself: done when this returns, or as if it had not been begun."""
+        with self._turn:
+            self._files.check()
+            with self._answered:
+                self._writer.execute(statement, values)
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """A transaction; nothing of it remains if the block raises."""

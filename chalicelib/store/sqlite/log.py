@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 
 from chalicelib.domain.appends import Receipt
 from chalicelib.domain.commits import Commit
@@ -45,6 +46,11 @@ class SqliteLog:
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`."""
+        if commits and not receipts:
+            # One statement lets go of the interpreter's lock once, until all of it is on the disk.
+            with suppress(sqlite3.IntegrityError):
+                self._database.write(*_insertion(commits))
+                return
         with self._database.writing() as connection:
             if commits:
                 _insert_commits(connection, commits)
@@ -120,11 +126,17 @@ class SqliteLog:
             return connection.execute(query, bounds).fetchall()
 
 
+def _insertion(commits: Sequence[Commit]) -> tuple[str, list[int | str]]:
+    """The statement that inserts all of them, and its values."""
+    values: list[int | str] = []
+    for commit in commits:
+        values += _values(commit)
+    return _INSERT_COMMITS + ", ".join([_ROW] * len(commits)), values
+
+
 def _insert_commits(connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
-    """All in one statement, for each one lets go of the interpreter's lock and has to wait for it again."""
-    values = [value for commit in commits for value in _values(commit)]
     try:
-        connection.execute(_INSERT_COMMITS + ", ".join([_ROW] * len(commits)), values)
+        connection.execute(*_insertion(commits))
     except sqlite3.IntegrityError:
         for commit in commits:
             _insert_commit(connection, commit)

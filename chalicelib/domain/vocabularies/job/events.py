@@ -12,6 +12,7 @@ from pydantic import Field, TypeAdapter, ValidationError, model_validator
 from chalicelib.domain.event_types import EventType, Subtype
 from chalicelib.domain.events import Event, JsonPayload, NewEvent
 from chalicelib.domain.model import Model, WholeNumber
+from chalicelib.domain.once import once_for_each
 from chalicelib.domain.timestamps import LAST_S
 
 JOB = "job"
@@ -197,8 +198,9 @@ def new_event(value: object) -> NewEvent:
     )
 
 
+@once_for_each
 def own_json(event: Event) -> dict[str, Any] | None:
-    """The event in AnyJob's JSON; None if it does not follow the vocabulary."""
+    """The event in AnyJob's JSON; None if it does not follow the vocabulary. It is the same for all who ask."""
     stored = event.stored
     named = _named(stored.type, stored.key)
     fields = None if stored.payload is None else stored.payload["data"]

@@ -64,8 +64,8 @@ def fold(collection: str, state: State | None, event: Event, own: Fields) -> Sta
     """The job or set after `event`, as it is stored."""
     # The state that was is still somebody's, so a copy is changed.
     found = _folded(collection, None if state is None else from_json(to_json(state)), event, own)
-    if found is None:
-        return None
+    if found is None or len(to_json(found)) <= MOST_BYTES:
+        return found
     small = {name: _small(name, value) for name, value in found.items()}
     return {**small, **_remembered(small, found)}
 
