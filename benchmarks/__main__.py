@@ -41,6 +41,7 @@ QUICK = Effort(rounds=1, seconds=0.5, asks=30, waits=40)
 BESIDE_PEERS: dict[str, Callable[[Sides], Iterator[Table]]] = {
     "reading": Sides.reading,
     "queries": Sides.queries,
+    "read units": Sides.read_units,
     "alone": Sides.alone,
     "waiting": Sides.waiting,
     "appends": Sides.appends,
@@ -54,12 +55,12 @@ BY_ITSELF: dict[str, Callable[[Path, bool], Iterator[Table]]] = {
     "units": lambda _, __: dynamodb_units.measured(),
     "castore": lambda _, __: castore_units.measured(),
     "functions": lambda _, quick: functions.measured(3 if quick else 7),
-    "spark": lambda folder, quick: spark.measured(folder, spark.QUICK_EVENTS if quick else spark.EVENTS),
 }
 """Annals by itself, or beside another kind of peer; each has a folder of its own."""
-ALL = (*BESIDE_PEERS, *BY_ITSELF)
-USUAL = [name for name in ALL if name != "spark"]
-"""Spark has a venv of its own, and takes its time."""
+SPARK = "spark"
+"""It has a venv of its own, exports of several lengths, and takes its time."""
+USUAL = [*BESIDE_PEERS, *BY_ITSELF]
+ALL = (*USUAL, SPARK)
 
 
 def main() -> None:
@@ -112,6 +113,9 @@ def _measured(args: argparse.Namespace, directory: Path, facts: dict[str, Any]) 
         shutil.rmtree(folder)
     for name in (name for name in BY_ITSELF if name in args.only):
         yield _one(name, 0, facts, partial(BY_ITSELF[name], directory / name, args.quick))
+    for events in spark.QUICK_SIZES if args.quick else spark.SIZES:
+        if SPARK in args.only:
+            yield _one(SPARK, events, facts, partial(spark.measured, directory / f"{SPARK}-{events}", events))
 
 
 def _at_size(wanted: list[str], folder: Path, size: int, effort: Effort, facts: dict[str, Any]) -> Iterator[Measured]:

@@ -14,6 +14,8 @@ COLORS = {
     "UmaDB": "#1c7ed6",
     "hat-event": "#2b9a3e",
     "eventsourcing": "#ae3ec9",
+    "Spark": "#e8590c",
+    "DuckDB": "#1c7ed6",
 }
 OTHER = "#868e96"
 

@@ -121,15 +121,22 @@ class CountedViews(SqliteViews):
 def measured() -> Iterator[Table]:
     """What readers and the projector take."""
     with tempfile.TemporaryDirectory() as directory:
-        yield Table("read units on DynamoDB", tuple(_reads(Path(directory))))
+        log, views = stores(Path(directory))
+        history.fill(log, EVENTS)
+        history.project(views, log)
+        yield Table("read units on DynamoDB", tuple(_reads(log, views)))
     with tempfile.TemporaryDirectory() as directory:
         yield Table("write units of the views per 1,000 events", tuple(_writes(Path(directory))))
 
 
-def _reads(directory: Path) -> Iterator[Row]:
+def at_length(directory: Path) -> Table:
+    """What readers take of the log that is in a directory, with its views."""
     log, views = stores(directory)
-    history.fill(log, EVENTS)
-    history.project(views, log)
+    rows = [Row(row.name, "units", {"Annals": row.values["units"]}) for row in _reads(log, views)]
+    return Table("read units", tuple(rows))
+
+
+def _reads(log: CountedLog, views: CountedViews) -> Iterator[Row]:
     present, server = Present(log, views), history.SERVER
     retention = Retention(log, lambda: history.AT_MS)
     retention.forgotten(server)

@@ -8,7 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from statistics import median
 
-from benchmarks import alone, history, servers
+from benchmarks import alone, dynamodb_units, history, servers
 from benchmarks.load import Load, Question, jobs_of
 from benchmarks.results import Row, Table
 from benchmarks.servers import Peer
@@ -70,6 +70,10 @@ class Sides:
         """Questions that an index may answer."""
         for title, peers in self._ways():
             yield Table(f"questions, {title}", tuple(self._asked(question, peers) for question in _QUESTIONS))
+
+    def read_units(self) -> Iterator[Table]:
+        """What Annals would read of DynamoDB."""
+        yield dynamodb_units.at_length(self.in_process[0].directory)
 
     def alone(self) -> Iterator[Table]:
         """What only Annals is asked."""

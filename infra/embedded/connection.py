@@ -96,6 +96,7 @@ class Connection:
             return False
         request, end = known
         self._kept = self._kept[end:]
+        self._reader.forget()
         self._begun()
         self._received(request, stays=True)
         return True
@@ -106,7 +107,8 @@ class Connection:
         self.forget()
 
     def forget(self) -> None:
-        """Hold no body for it."""
+        """Hold nothing of what it sent."""
+        self._kept = b""
         self.at_work_bytes = 0
         self._reader.forget()
 

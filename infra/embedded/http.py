@@ -47,7 +47,7 @@ class RequestReader:
         self._expected = expected
         self._parser = httptools.HttpRequestParser(self)
         self.is_between = True
-        """Whether what comes next begins a request."""
+        """Whether what comes next begins a request; after the last one nothing may come."""
         self.forget()
 
     @property
@@ -147,8 +147,8 @@ class RequestReader:
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
         version = self._parser.get_http_version()
         request = HttpRequest(method, _origin_form(self._target), self._headers, body, version)
-        self._received(request, self._parser.should_keep_alive())
-        self.is_between = True
+        self.is_between = self._parser.should_keep_alive()
+        self._received(request, self.is_between)
         self.forget()
 
     def _check_framing(self, version: str, coding: str | None) -> None:

@@ -117,6 +117,8 @@ class Server:
                 key.data()
 
     def _accept(self) -> None:
+        if self._stopping:
+            return
         if self._connections.are_full:
             self._make_room()
         try:
@@ -161,6 +163,8 @@ class Server:
             self._close(connection)
 
     def _read(self, connection: Connection) -> None:
+        if not connection.is_idle:
+            return  # what it says now, or that it is gone, is of interest when it has its answer
         try:
             connection.keep()
         except OSError:

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import jwt
@@ -276,6 +278,42 @@ def test_a_client_that_hangs_up_before_its_answer_harms_nobody(victim: Server) -
         wire.send(post(member, str(number)) + get(member, "/events?timeout=1ms" if number % 2 else "/events"))
         reset(wire.socket)
     assert is_well(victim)
+
+
+def test_a_client_that_hangs_up_while_the_store_is_slow_harms_nobody(victim: Server) -> None:
+    member = victim.organization()
+    known = post(member, "a")
+    clients = [Wire(victim) for _ in range(3)]
+    for client in clients:
+        client.send(known)
+        assert client.answer().status == 201
+    with closing(sqlite3.connect(victim.data_dir / "annals.sqlite", isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        for client in clients:
+            client.send(known)
+        reset(clients.pop().socket)
+        assert is_well(victim)
+        assert is_well(victim)
+        other.execute("ROLLBACK")
+    assert [client.answer().status for client in clients] == [201, 201]
+    for client in clients:
+        client.send(known)
+        assert client.answer().status == 201
+        client.close()
+
+
+def test_what_comes_after_the_last_request_is_not_done(victim: Server) -> None:
+    """However well its head is known."""
+    member = victim.organization()
+    with Wire(victim) as wire:
+        wire.send(post(member, "known"))
+        assert wire.answer().status == 201
+        body = json.dumps({"events": [{"type": ["ended"]}]}, indent=4000).encode()
+        headers = {"Authorization": f"Bearer {member.token}", "Connection": "close"}
+        wire.send(request("POST", "/events", body, **headers) + post(member, "known"))
+        assert wire.answer().status == 201
+        assert b" 201 " not in wire.rest()
+    assert types(member) == ["known", "ended"]
 
 
 def test_a_head_request_gets_no_body(server: Server) -> None:

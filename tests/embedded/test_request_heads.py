@@ -4,6 +4,7 @@ import select
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import accumulate
 
 import pytest
 from hypothesis import given, settings
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 
 from infra.embedded.connection import Connection
 from infra.embedded.gateway import HttpRequest
+from infra.embedded.http import MOST_HEADER_BYTES
 from infra.embedded.request_heads import LONGEST_BYTES, MOST_HEADS, KnownHeads
 
 PATIENCE_S = 15.0
@@ -95,6 +97,21 @@ def test_no_more_heads_are_known_than_a_few() -> None:
     assert [heads.request(one) is not None for one in sent] == [False] + [True] * MOST_HEADS
 
 
+def test_nothing_is_taken_after_the_last_request() -> None:
+    heads, last = KnownHeads(), POST.replace(b"Host: a", b"Connection: close")
+    taken(heads, [POST + b"hello"])
+    pieces = [last + b"hello", POST + b"hello"]
+    assert taken(heads, pieces) == taken(Forgetful(), pieces)
+    assert len(taken(heads, pieces)) == 2, "the last request, and why no more is taken"
+
+
+def test_empty_lines_between_known_requests_do_not_add_up_to_a_long_head() -> None:
+    heads = KnownHeads()
+    pieces = [POST + b"hello" + b"\r\n" * 1000] * (MOST_HEADER_BYTES // 2000 + 1)
+    assert len(taken(heads, pieces)) == len(pieces)
+    assert all(isinstance(one, tuple) for one in taken(heads, pieces))
+
+
 _line_ends = st.sampled_from([b"\r\n", b"\r\n", b"\r\n", b"\n", b"\r"])
 _lines = st.sampled_from(
     [
@@ -134,7 +151,8 @@ def test_who_sends_it_again_is_understood_as_if_it_were_parsed(requests: list[by
     heads = KnownHeads()
     for learnt in requests:
         taken(heads, [learnt])
-    sent = b"".join(data.draw(st.permutations(requests)))
-    cuts = sorted(data.draw(st.lists(st.integers(0, len(sent)), max_size=3)))
-    pieces = [sent[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(sent)], strict=True)]
+    sent = data.draw(st.permutations(requests))
+    whole, ends = b"".join(sent), list(accumulate(map(len, sent)))
+    cuts = sorted(data.draw(st.lists(st.one_of(st.integers(0, len(whole)), st.sampled_from(ends)), max_size=3)))
+    pieces = [whole[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     assert taken(heads, pieces) == taken(Forgetful(), pieces)
