@@ -40,11 +40,6 @@ class Later(Response):
         self.settle = settle
         self.pending = pending
 
-    def to_dict(self, binary_types: list[str] | None = None) -> Any:
-        """Not an answer yet: whoever called the app has to settle it."""
-        del binary_types
-        return self
-
 
 class Stepwise(Response):
     """An answer that takes steps, between which it waits; the embedded server takes them when it is time.
@@ -56,11 +51,6 @@ class Stepwise(Response):
         super().__init__("", headers)
         self.steps = steps
         self.is_stream = headers is not None
-
-    def to_dict(self, binary_types: list[str] | None = None) -> Any:
-        """Not an answer yet: whoever called the app has to take the steps."""
-        del binary_types
-        return self
 
 
 def published(pending: Pending, briefly: bool = False) -> Response:

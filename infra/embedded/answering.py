@@ -2,15 +2,14 @@
 
 from collections.abc import Callable
 
+from chalice.app import Response
+
 from chalicelib.api.responses import Later, Stepwise
 from infra.embedded.connection import Connection
-from infra.embedded.gateway import Answer
 from infra.embedded.http import Steps, answer_bytes, stepwise_bytes
 
 
-def answered(
-    connection: Connection, answer: Callable[[], Answer | Later | Stepwise], is_stopping: Callable[[], bool]
-) -> Steps:
+def answered(connection: Connection, answer: Callable[[], Response], is_stopping: Callable[[], bool]) -> Steps:
     """Find the answer; the steps to send it."""
 
     def stays() -> bool:
@@ -22,7 +21,7 @@ def answered(
         if found.is_stream and not connection.takes_chunks:
             connection.stays = False
         return stepwise_bytes(found, stays, connection.takes_chunks)
-    settled = found.settle().to_dict() if isinstance(found, Later) else found
+    settled = found.settle() if isinstance(found, Later) else found
     return just(answer_bytes(settled, stays(), not connection.is_head))
 
 

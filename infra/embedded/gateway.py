@@ -10,11 +10,10 @@ from http import HTTPStatus
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qsl, unquote
 
-from chalice.app import CaseInsensitiveMapping, Chalice, Request
+from chalice.app import CaseInsensitiveMapping, Chalice, Request, Response
 from chalice.local import LocalChalice
 
 from chalicelib.api import problems
-from chalicelib.api.responses import Later, Stepwise
 from infra.embedded.routes import Routes
 
 TOKENS_REMEMBERED = 1_000
@@ -32,9 +31,6 @@ SLOW = b'"condition"'
 """... or far to look back ..."""
 LOOKS_FIRST = "/events/job"
 """... or to see first what is known of a job."""
-
-Answer = Mapping[str, Any]
-"""An answer in the form in which a Lambda function gives it: statusCode, headers, body."""
 
 
 class HttpRequest(NamedTuple):
@@ -71,7 +67,7 @@ class Gateway:
         found = self._routes.find(path)
         return found is None or (found.pattern in PROMPT and path != LOOKS_FIRST)
 
-    def answer(self, request: HttpRequest) -> Answer | Later | Stepwise:
+    def answer(self, request: HttpRequest) -> Response:
         """The app's answer; whoever waits for it settles one for later, and takes the steps of one that has to wait."""
         path, _, query = request.target.partition("?")
         found = self._routes.find(path)
@@ -92,7 +88,7 @@ class Gateway:
                 return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
         event = {
             "resource": found.pattern,
-            "path": unquote(path),
+            "path": unquote(path) if "%" in path else path,
             "httpMethod": request.method,
             "headers": None,
             "multiValueQueryStringParameters": _parameters(query),
@@ -106,9 +102,7 @@ class Gateway:
         seen = Request(event)
         seen.headers = cast(CaseInsensitiveMapping, request.headers)  # their names are in small letters, as we ask for
         self._app.current_request = seen
-        answer: Answer | Later | Stepwise = entry.view_function(
-            **{name: found.parameters[name] for name in entry.view_args}
-        ).to_dict()
+        answer: Response = entry.view_function(**{name: found.parameters[name] for name in entry.view_args})
         return answer
 
     def _caller(self, authorizer: Any, authorization: str) -> dict[str, str]:
@@ -142,6 +136,5 @@ def _parameters(query: str) -> dict[str, list[str]] | None:
     return parameters
 
 
-def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Answer:
-    answer: Answer = problems.problem(status, detail, headers=headers).to_dict()
-    return answer
+def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Response:
+    return problems.problem(status, detail, headers=headers)

@@ -1,8 +1,7 @@
 """HTTP/1.1: bytes into requests, answers into bytes."""
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator
 from http import HTTPStatus
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import httptools
@@ -163,13 +162,12 @@ class RequestReader:
             raise Rejected(HTTPStatus.NOT_IMPLEMENTED, "the only Transfer-Encoding understood is chunked")
 
 
-def answer_bytes(answer: Mapping[str, Any], keep_alive: bool, with_body: bool = True) -> bytes:
-    """An answer in the form of a Lambda function's, as HTTP."""
-    body = answer["body"]
+def answer_bytes(answer: Response, keep_alive: bool, with_body: bool = True) -> bytes:
+    """An answer of the app, as HTTP."""
+    body, status = answer.body, answer.status_code
     payload: bytes = body if isinstance(body, bytes) else body.encode()
-    status = answer["statusCode"]
     lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", f"Content-Length: {len(payload)}"]
-    lines += [f"{name}: {value}" for name, value in answer["headers"].items()]
+    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
     if not keep_alive:
         lines.append("Connection: close")
     head = "\r\n".join((*lines, "\r\n")).encode("latin-1")
@@ -187,7 +185,7 @@ def stepwise_bytes(answer: Stepwise, stays: Callable[[], bool], chunked: bool) -
         yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
     response = yield from _taken(answer.steps, chunked)
     if not answer.is_stream and response is not None:
-        yield answer_bytes(response.to_dict(), stays())
+        yield answer_bytes(response, stays())
     elif response is not None:
         raise ConnectionError("the stream is broken, and its client must not think that it ended")
     elif chunked:

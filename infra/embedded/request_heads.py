@@ -34,7 +34,7 @@ class KnownHeads:
         end = begin + body_bytes
         if end > len(data):
             return None
-        return like._replace(body=data[begin:end]), end
+        return HttpRequest(like.method, like.target, like.headers, data[begin:end], like.version), end
 
     def learn(self, head: bytes, request: HttpRequest) -> None:
         """The head of this request, after which its connection stays open, was that: if it is plain, it is known."""

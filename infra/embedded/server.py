@@ -17,6 +17,8 @@ from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 
+from chalice.app import Response
+
 from chalicelib.api import problems
 from chalicelib.api.responses import Later, Stepwise
 from chalicelib.services.waiting import Wait
@@ -24,7 +26,7 @@ from chalicelib.services.wakes import Bell
 from infra.embedded.answering import answered, just
 from infra.embedded.connection import Connection
 from infra.embedded.connections import Connections
-from infra.embedded.gateway import Answer, Gateway, HttpRequest
+from infra.embedded.gateway import Gateway, HttpRequest
 from infra.embedded.http import Rejected, Steps, answer_bytes
 from infra.embedded.listener import PAUSE_S, Listener
 from infra.embedded.request_heads import KnownHeads
@@ -207,7 +209,7 @@ class Server:
     def _reject(self, connection: Connection, rejection: Rejected) -> None:
         """Tell the client, and wait until it has read that: closing at once could take it away again."""
         connection.is_told = True
-        problem = problems.problem(rejection.status, str(rejection)).to_dict()
+        problem = problems.problem(rejection.status, str(rejection))
         connection.waits_since = time.monotonic() - self._idle_s + self._sweep_s
         try:
             connection.send_now(answer_bytes(problem, keep_alive=False))
@@ -221,7 +223,7 @@ class Server:
             together, self._unsettled = self._unsettled, []
             for connection, later in together:
                 if later.pending.hurried():
-                    self._send(connection, later.settle().to_dict())
+                    self._send(connection, later.settle())
                     self._guarded(connection, self._go_on)
                 else:
                     self._settle_later(connection, later)
@@ -232,7 +234,7 @@ class Server:
         steps = partial(answered, connection, lambda: later, lambda: self._stopping)
         later.pending.then(lambda: self._workers.submit(self._work, connection, steps))
 
-    def _send(self, connection: Connection, answer: Answer) -> None:
+    def _send(self, connection: Connection, answer: Response) -> None:
         connection.stays = connection.stays and not self._stopping
         try:
             rest = connection.send_now(answer_bytes(answer, connection.stays, not connection.is_head))
@@ -252,7 +254,7 @@ class Server:
         if not connection.stays or self._stopping:
             self._close(connection)
 
-    def _delegate(self, connection: Connection, answer: Callable[[], Answer | Later | Stepwise]) -> None:
+    def _delegate(self, connection: Connection, answer: Callable[[], Response]) -> None:
         self._selector.unregister(connection.socket)
         workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
         workers.submit(self._work, connection, partial(answered, connection, answer, lambda: self._stopping))

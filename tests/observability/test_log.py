@@ -248,7 +248,7 @@ import sys
 import app
 from infra.embedded.gateway import Gateway, HttpRequest
 answer = Gateway(app.app).answer(HttpRequest("GET", "/health", {}, b""))
-assert answer["statusCode"] == 200
+assert answer.status_code == 200
 loaded = {name.partition(".")[0] for name in sys.modules}
 print(sorted(loaded & {"aws_lambda_powertools", "aws_xray_sdk", "wrapt", "boto3"}))
 print("chalicelib.observability" in sys.modules)
