@@ -18,7 +18,7 @@ LOOK_S = 0.1
 """How often it looks for new commits."""
 REST_S = 5.0
 """How long it does nothing while nothing is written; then it looks for what is past retention."""
-RESTS = 2.0
+RESTS = 5.0
 """So many times as long as it works, it rests while others write."""
 CLEAN_S = 2.0
 """How often it looks for what has been silent for too long."""
