@@ -88,18 +88,20 @@ class Connection:
             self._kept = b""
         return bool(self.requests)
 
-    def _took_known(self) -> bool:
-        """Take the next request, if one like it came before; if not, its head may be learnt."""
-        known = self._heads.request(self._kept)
-        if known is None:
-            self._head = head_of(self._kept)
-            return False
-        request, end = known
-        self._kept = self._kept[end:]
-        self._reader.forget()
-        self._begun()
-        self._received(request, stays=True)
-        return True
+    def begin(self) -> HttpRequest:
+        """The next request, which is being worked on from now on."""
+        request, self.stays = self.requests.popleft()
+        self.is_idle = False
+        self.at_work_bytes = len(request.body)
+        self.is_head = request.method == "HEAD"
+        self.takes_chunks = request.version != "1.0"
+        return request
+
+    def close(self) -> None:
+        """Nothing comes of it any more, and nothing goes."""
+        self.is_idle = self.has_ended = True
+        self.requests.clear()
+        self.socket.close()
 
     def reject(self, rejection: Rejected) -> None:
         """Look at nothing more that it sends."""
@@ -119,6 +121,19 @@ class Connection:
         except BlockingIOError:
             sent = 0
         return memoryview(data)[sent:] if sent < len(data) else _NOTHING
+
+    def _took_known(self) -> bool:
+        """Take the next request, if one like it came before; if not, its head may be learnt."""
+        known = self._heads.request(self._kept)
+        if known is None:
+            self._head = head_of(self._kept)
+            return False
+        request, end = known
+        self._kept = self._kept[end:]
+        self._reader.forget()
+        self._begun()
+        self._received(request, stays=True)
+        return True
 
     def _begun(self) -> None:
         self.waits_since = time.monotonic()

@@ -177,12 +177,7 @@ class Server:
     def _go_on(self, connection: Connection) -> None:
         """Answer the connection's requests one after the other, as long as that takes no time."""
         while connection.is_idle and (connection.requests or connection.take_kept()):
-            request, connection.stays = connection.requests.popleft()
-            connection.is_idle = False
-            connection.at_work_bytes = len(request.body)
-            connection.is_head = request.method == "HEAD"
-            connection.takes_chunks = request.version != "1.0"
-            self._answer(connection, request)
+            self._answer(connection, connection.begin())
         if connection.is_idle and connection.has_ended:
             self._close(connection)
         elif connection.is_idle and connection.rejection is not None and not connection.is_told:
@@ -296,9 +291,7 @@ class Server:
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
-        connection.is_idle = connection.has_ended = True
-        connection.requests.clear()
         with suppress(KeyError, ValueError):
             self._selector.unregister(connection.socket)
-        connection.socket.close()
+        connection.close()
         self._connections.discard(connection)
