@@ -20,7 +20,7 @@ DAY_EVENTS = 100_000
 INGEST, REPORTS = Goal(1.8, at_most=True, of="DuckDB"), Goal(5, at_most=True, of="DuckDB")
 DAY = Goal(20, at_most=True)
 START_S = 5.0
-TO_PARQUET, ALL_REPORTS = "exports to Parquet", "all reports"
+"""What takes no longer is mostly the start of Java: there is no goal for that."""
 
 
 def measured(folder: Path, events: int) -> Iterator[Table]:
@@ -34,10 +34,10 @@ def measured(folder: Path, events: int) -> Iterator[Table]:
     run(["cat", *map(str, exports.rglob("*.gz"))])
     ingest = _history(exports, lake)
     peer = run([PYTHON, "-m", "benchmarks.spark_duckdb", "ingest", str(exports), str(other / "events")])
-    yield _table(TO_PARQUET, ingest, peer, INGEST)
+    yield _table("exports to Parquet", ingest, peer, INGEST)
     reports = _reports(lake)
     second = run([PYTHON, "-m", "benchmarks.spark_duckdb", "reports", str(lake), str(other)])
-    yield _table(ALL_REPORTS, reports, second, REPORTS)
+    yield _table("all reports", reports, second, REPORTS)
     shutil.copytree(exports, folder / "exports")
     spark_exports.write_day(folder / "exports", events, DAY_EVENTS)
     day = [_history(folder / "exports", lake), _reports(lake)]
@@ -47,7 +47,6 @@ def measured(folder: Path, events: int) -> Iterator[Table]:
 
 
 def _table(title: str, ours: Taken, theirs: Taken, goal: Goal) -> Table:
-    # What is short is mostly the start of Java: there is no goal for that.
     goals = (goal,) if theirs.wall_s > START_S else ()
     rows = (
         Row("time", "s", {"Spark": ours.wall_s, "DuckDB": theirs.wall_s}, goals),

@@ -72,20 +72,20 @@ class Gateway:
         path, _, query = request.target.partition("?")
         found = self._routes.find(path)
         if found is None:
-            return _problem(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]}")
+            return problems.problem(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]}")
         methods = self._app.routes[found.pattern]
         entry = methods.get(request.method)
         if entry is None:
             allowed = ", ".join(sorted(methods))
             detail = f"{request.method} is not possible here, only {allowed}"
-            return _problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, {"Allow": allowed})
+            return problems.problem(HTTPStatus.METHOD_NOT_ALLOWED, detail, headers={"Allow": allowed})
         context: dict[str, Any] = {"resourcePath": found.pattern, "httpMethod": request.method, "path": path}
         if entry.authorizer is not None:
             try:
                 context["authorizer"] = self._caller(entry.authorizer, request.headers.get("authorization", ""))
             except Unauthorized:
                 detail = "this needs a header 'Authorization: Bearer <token>' with a valid token"
-                return _problem(HTTPStatus.UNAUTHORIZED, detail, {"WWW-Authenticate": "Bearer"})
+                return problems.problem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": "Bearer"})
         event = {
             "resource": found.pattern,
             "path": unquote(path) if "%" in path else path,
@@ -134,7 +134,3 @@ def _parameters(query: str) -> dict[str, list[str]] | None:
     for name, value in parse_qsl(query, keep_blank_values=True):
         parameters.setdefault(name, []).append(value)
     return parameters
-
-
-def _problem(status: HTTPStatus, detail: str, headers: Mapping[str, str] | None = None) -> Response:
-    return problems.problem(status, detail, headers=headers)

@@ -26,15 +26,15 @@ class KnownHeads:
 
         None: its head is not known, or it is not all there.
         """
-        found = self._known.get(head_of(data))
+        head = head_of(data)
+        found = self._known.get(head)
         if found is None:
             return None
         like, body_bytes = found
-        begin = data.index(_END) + len(_END)
-        end = begin + body_bytes
+        end = len(head) + body_bytes
         if end > len(data):
             return None
-        return HttpRequest(like.method, like.target, like.headers, data[begin:end], like.version), end
+        return HttpRequest(like.method, like.target, like.headers, data[len(head) : end], like.version), end
 
     def learn(self, head: bytes, request: HttpRequest) -> None:
         """The head of this request, after which its connection stays open, was that: if it is plain, it is known."""
