@@ -33,28 +33,28 @@ help:
 	@sed -n 's/^# //p' Makefile
 
 run: .venv/embedded
-	@exec $(BIN)/python -m infra.embedded
+	@exec $(BIN)/python -m infra.server
 
 token: .venv/embedded
-	@$(BIN)/python -m infra.embedded.tokens --user "$(or $(if $(filter command,$(firstword $(origin USER))),$(USER)),operator)" --org "$(or $(ORG),local)" --groups "$(if $(filter command,$(firstword $(origin GROUPS))),$(GROUPS),readers,publishers)"
+	@$(BIN)/python -m infra.server.local_tokens --user "$(or $(if $(filter command,$(firstword $(origin USER))),$(USER)),operator)" --org "$(or $(ORG),local)" --groups "$(if $(filter command,$(firstword $(origin GROUPS))),$(GROUPS),readers,publishers)"
 
 rebuild: $(if $(STAGE),.venv/cloud,.venv/embedded)
-	@$(BIN)/python -m $(if $(STAGE),infra.cloud.rebuild --stage "$(STAGE)",infra.embedded.rebuild)
+	@$(BIN)/python -m $(if $(STAGE),infra.deploy.data.rebuild --stage "$(STAGE)",infra.server.commands.rebuild)
 
 export: .venv/embedded
-	@$(BIN)/python -m infra.embedded.export $(ARGS)
+	@$(BIN)/python -m infra.server.commands.export $(ARGS)
 
 report: .venv/embedded .venv-spark/ready
-	@$(BIN)/python -m infra.embedded.report
+	@$(BIN)/python -m infra.server.commands.report
 
 demo: .venv/embedded
-	@$(BIN)/python -m infra.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
+	@$(BIN)/python -m infra.tools.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
 # All that tests need; `make -j4 install` installs it side by side.
 install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules
 
 # What takes longest is begun first.
-LONGEST := tests/cloud tests/api/test_schemathesis.py tests/console tests/documents tests/embedded
+LONGEST := tests/deploy tests/http/openapi/test_schemathesis.py tests/console tests/documents tests/server
 
 # The tests of Spark run beside all others. What fails while others load the machine has to pass by itself.
 test: install
@@ -88,35 +88,35 @@ torture: .venv/dev .venv-ministack/ready
 	$(BIN)/python -m tests.torture $(ARGS)
 
 # ARGS="--quick", or a part of it: ARGS="--only appends,reading --sizes 10000"
-bench: .venv/dev .venv-ministack/ready .venv-umadb/ready .venv-hat/ready .venv-eventsourcing/ready benchmarks/castore/node_modules
+bench: .venv/dev .venv-ministack/ready .venv-umadb/peer .venv-hat/peer .venv-eventsourcing/peer benchmarks/castore/node_modules
 	$(BIN)/python -m benchmarks $(ARGS)
 
 bench-spark: .venv/dev .venv-spark/tests
 	$(BIN)/python -m benchmarks --only spark $(ARGS)
 
 package: .venv/embedded
-	@$(BIN)/python -m infra.cloud.package --stage "$(or $(STAGE),dev)"
+	@$(BIN)/python -m infra.deploy.build.package --stage "$(or $(STAGE),dev)"
 
 deploy: .venv/cloud $(if $(AWS_ENDPOINT_URL),.venv-sam/ready)
-	@$(BIN)/python -m infra.cloud.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(PARAMS)
+	@$(BIN)/python -m infra.deploy.stack.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(PARAMS)
 
 destroy: .venv/cloud
-	@$(BIN)/python -m infra.cloud.destroy --stage "$(STAGE)" $(if $(filter 1,$(YES)),--yes)
+	@$(BIN)/python -m infra.deploy.stack.destroy --stage "$(STAGE)" $(if $(filter 1,$(YES)),--yes)
 
 restore: .venv/cloud
-	@$(BIN)/python -m infra.cloud.restore --stage "$(STAGE)" $(if $(TO),--to "$(TO)") $(if $(TABLE),--table "$(TABLE)") $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(YES)),--yes)
+	@$(BIN)/python -m infra.deploy.data.restore --stage "$(STAGE)" $(if $(TO),--to "$(TO)") $(if $(TABLE),--table "$(TABLE)") $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(YES)),--yes)
 
 retire: .venv/cloud
-	@$(BIN)/python -m infra.cloud.retire --stage "$(STAGE)" --org "$(ORG)" $(if $(BEFORE),--before "$(BEFORE)") $(if $(filter 1,$(YES)),--yes)
+	@$(BIN)/python -m infra.deploy.data.retire --stage "$(STAGE)" --org "$(ORG)" $(if $(BEFORE),--before "$(BEFORE)") $(if $(filter 1,$(YES)),--yes)
 
 cloud: .venv/cloud .venv-sam/ready $(if $(AWS_ENDPOINT_URL),,.venv-ministack/ready)
-	@exec $(BIN)/python -m infra.cloud.local --stage "$(or $(STAGE),dev)" $(if $(PORT),--port $(PORT)) $(ARGS) $(PARAMS)
+	@exec $(BIN)/python -m infra.deploy.local.local --stage "$(or $(STAGE),dev)" $(if $(PORT),--port $(PORT)) $(ARGS) $(PARAMS)
 
 api-docs: .venv/embedded
-	@$(BIN)/python -m infra.api_docs
+	@$(BIN)/python -m infra.tools.api_docs
 
 preview: .venv/embedded
-	@$(BIN)/python -m infra.preview
+	@$(BIN)/python -m infra.tools.preview
 
 clean:
 	rm -rf .venv .venv-* tests/clients/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
@@ -146,11 +146,17 @@ clean:
 	@.venv-$*/bin/python $(PIP) install -r requirements-$*.txt
 	@touch $@
 
+.venv-%/peer: benchmarks/requirements/%.txt
+	@echo "Installing $* into .venv-$* ..."
+	@$(PYTHON) -m venv .venv-$*
+	@.venv-$*/bin/python $(PIP) install -r benchmarks/requirements/$*.txt
+	@touch $@
+
 .venv-spark/ready: requirements-spark.txt
 	@echo "Installing Spark into .venv-spark; this takes a minute or two, once ..."
 	@$(PYTHON) -m venv .venv-spark
 	@.venv-spark/bin/python $(PIP) install -r requirements-spark.txt
-	@.venv-spark/bin/python -m glue_jobs.archive > /dev/null 2>&1 || echo "Spark starts without an archive of its classes, a little slower."
+	@.venv-spark/bin/python -m glue_jobs.spark.class_archive > /dev/null 2>&1 || echo "Spark starts without an archive of its classes, a little slower."
 	@touch $@
 
 .venv-spark/tests: requirements-spark-tests.txt .venv-spark/ready

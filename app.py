@@ -5,11 +5,11 @@ from typing import Any
 
 from chalice.app import Chalice
 
-from chalicelib.api import exports, parameters, requests, responses, sqs, streams
-from chalicelib.domain.heads import Head
-from chalicelib.domain.organizations import DIRECTORY
-from chalicelib.routes import (
-    access,
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.organizations.organization import DIRECTORY
+from chalicelib.http import parameters, requests, responses
+from chalicelib.http.auth import authorizer
+from chalicelib.http.routes import (
     console,
     events,
     jobscheduler,
@@ -19,31 +19,32 @@ from chalicelib.routes import (
     organizations,
     people,
     previews,
-    pushy,
+    push_jobs,
     reports,
     system,
 )
-from chalicelib.services.consumers import catch_up, lag
-from chalicelib.services.delivering import Delivering
-from chalicelib.services.delivery_batches import deliver_batch, queue_of
-from chalicelib.services.ingest import ingest as ingest_messages
-from chalicelib.services.project import projector
-from chalicelib.services.reporting import report_link
-from chalicelib.services.rounds import all_of, each
+from chalicelib.lambda_events import exports, sqs, streams
+from chalicelib.services.consumers.consumer import catch_up, lag
+from chalicelib.services.consumers.for_each_server import all_of, each
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.exports.report_events import report_link
+from chalicelib.services.log.ingest import ingest as ingest_messages
+from chalicelib.services.notifications.deliverer import Delivering
+from chalicelib.services.notifications.queue_worker import deliver_batch, queue_of
 from chalicelib.wiring import Annals, annals
 from chalicelib.wiring.exports import reporting, table_exporting
-from chalicelib.wiring.observing import observed
+from chalicelib.wiring.telemetry import observed
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
 for part in (
-    access,
+    authorizer,
     console,
     people,
     events,
     jobscheduler,
     objects,
-    pushy,
+    push_jobs,
     observers,
     previews,
     reports,
@@ -154,7 +155,7 @@ def reported(event: dict[str, Any], context: object) -> None:
 
 @cache
 def _delivering() -> Delivering:
-    from chalicelib.wiring.delivery import delivering  # noqa: PLC0415  (only who delivers waits for templates to load)
+    from chalicelib.wiring.notifications import delivering  # noqa: PLC0415  (only who delivers waits for templates to load)
 
     return delivering(annals())
 

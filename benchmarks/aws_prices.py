@@ -11,8 +11,8 @@ from pathlib import Path
 from benchmarks import history, table
 from benchmarks.dynamodb_cost import commits_of
 from benchmarks.dynamodb_units import RUN_COMMITS, stores
-from chalicelib.store.dynamodb.capacity import item_size, write_units
-from chalicelib.store.dynamodb.items import item_from_commit
+from chalicelib.adapters.dynamodb.capacity import item_size, write_units
+from chalicelib.adapters.dynamodb.items import item_from_commit
 
 BATCHES = (1, 5, 20, 200)
 EVENTS = 20_000

@@ -92,7 +92,7 @@ def _child(whose: str, endpoint: str, calls: int) -> dict[str, float]:
 def _client(whose: str, endpoint: str) -> Call:
     """Nothing is imported that the other would have to wait for."""
     if whose == OURS:
-        from chalicelib.aws.client import DYNAMODB, client  # noqa: PLC0415
+        from chalicelib.adapters.aws.client import DYNAMODB, client  # noqa: PLC0415
 
         return client(DYNAMODB, endpoint).call
     import boto3  # type: ignore[import-untyped]  # noqa: PLC0415

@@ -8,13 +8,13 @@ from benchmarks import dynamodb_client
 from benchmarks.events import job_events
 from benchmarks.results import Row, Table
 from benchmarks.table import Goal
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.commits import Commit, next_commit
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.heads import Head
+from chalicelib.adapters.dynamodb.capacity import item_size, write_units
+from chalicelib.adapters.dynamodb.items import item_from_commit
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.commit import Commit, next_commit
 from chalicelib.domain.vocabularies import job
-from chalicelib.store.dynamodb.capacity import item_size, write_units
-from chalicelib.store.dynamodb.items import item_from_commit
 from chalicelib.wiring import request_id
 
 EVENTS = 4_000

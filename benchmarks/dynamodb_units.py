@@ -12,22 +12,22 @@ from pathlib import Path
 from benchmarks import history
 from benchmarks.dynamodb_cost import commits_of
 from benchmarks.results import Row, Table
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.heads import Head
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.records import Change, Record
-from chalicelib.domain.selection import Selection
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.latest import latest
-from chalicelib.services.present import Present
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import snapshot
-from chalicelib.services.wakes import Looking
-from chalicelib.store.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.store.dynamodb.items import item_from_commit, item_from_record
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
+from chalicelib.adapters.dynamodb.items import item_from_commit, item_from_record
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.views.record import Change, Record
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.feeds.notifiers import Looking
+from chalicelib.services.objects.snapshots import snapshot
+from chalicelib.services.reading.latest import latest
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
 
 EVENTS = 40_000
 RUN_COMMITS = 100

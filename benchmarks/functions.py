@@ -17,13 +17,13 @@ from benchmarks.events import job_events
 from benchmarks.lambda_child import EVENTS
 from benchmarks.results import Row, Table
 from benchmarks.table import Goal
-from chalicelib.api.callers import context
-from chalicelib.api.tokens import Claims
-from chalicelib.domain.organizations import DIRECTORY
+from chalicelib.adapters.dynamodb.items import item_from_commit
+from chalicelib.domain.organizations.organization import DIRECTORY
+from chalicelib.http.auth.caller import context
+from chalicelib.http.auth.tokens import Claims
 from chalicelib.settings import Settings
-from chalicelib.store.dynamodb.items import item_from_commit
 from chalicelib.wiring import embedded
-from infra.cloud.package import package
+from infra.deploy.build.package import package
 
 ORGANIZATION = "bench"
 HELLO, BOTO3 = "Chalice's hello, with boto3", "boto3, one client"

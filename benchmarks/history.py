@@ -7,18 +7,18 @@ from pathlib import Path
 
 from benchmarks import past
 from benchmarks.past import BATCH, JOBS, ORDERS, Told
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.commits import Commit, next_commit
-from chalicelib.domain.events import JsonPayload, NewEvent
-from chalicelib.domain.heads import Head
-from chalicelib.services.append import Appender
-from chalicelib.services.consumers import run
-from chalicelib.services.organizations import Organizations
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.events.event import JsonPayload, NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.commit import Commit, next_commit
+from chalicelib.services.consumers.consumer import run
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.project import projector
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
 
 __all__ = ["BATCH", "JOBS", "ORDERS", "commits", "fill", "new_event", "project", "store"]
 

@@ -7,11 +7,11 @@ from pydantic_core import from_json
 from benchmarks import history, load
 from benchmarks.load import APPENDED, Question
 from benchmarks.past import Told
-from chalicelib.domain.commits import Appended
-from chalicelib.domain.event_seq import NonEmpty
-from chalicelib.domain.selection import Selection
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.latest import latest
+from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.reading.latest import latest
 from chalicelib.settings import Settings
 from chalicelib.wiring import embedded
 

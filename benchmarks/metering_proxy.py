@@ -16,7 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from chalicelib.store.dynamodb.capacity import item_size, read_units, write_units
+from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
 
 _HEADERS = ("Content-Type", "X-Amz-Target", "X-Amz-Date", "Authorization")
 

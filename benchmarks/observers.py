@@ -11,18 +11,18 @@ from statistics import median, quantiles
 from benchmarks.events import job_events
 from benchmarks.results import Row, Table
 from benchmarks.table import Goal
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.deliveries import Delivery, Dropped
-from chalicelib.domain.events import Event
-from chalicelib.domain.observers import Configuration
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.notifications.delivery import Delivery, Dropped
+from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.vocabularies.job import new_event
-from chalicelib.services.consumers import catch_up
-from chalicelib.services.observing import Observing
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.notifications.matching import Observing
+from chalicelib.services.reading.log_reader import Present
 from chalicelib.settings import Settings
 from chalicelib.wiring import Annals, embedded
-from chalicelib.wiring.delivery import messages
+from chalicelib.wiring.notifications import messages
 
 EVENTS = 10_000
 OBSERVERS = 20

@@ -84,9 +84,9 @@ def annals(directory: Path) -> Iterator[Peer]:
     """The embedded server, with the data that are there."""
     port = _free_port()
     environment = {"PORT": str(port), "HOST": "127.0.0.1"}
-    with _running([sys.executable, "-m", "infra.embedded"], port, directory, environment):
+    with _running([sys.executable, "-m", "infra.server"], port, directory, environment):
         token = subprocess.run(
-            [sys.executable, "-m", "infra.embedded.tokens", *_CALLER],
+            [sys.executable, "-m", "infra.server.local_tokens", *_CALLER],
             cwd=ROOT,
             env=_environment(directory),
             capture_output=True,

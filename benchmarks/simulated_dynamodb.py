@@ -7,13 +7,13 @@ from math import exp, log
 from typing import TypeVar
 
 from benchmarks.virtual_time import VirtualTime
-from chalicelib.aws.client import ATTEMPTS, THROTTLED_PAUSE_S
-from chalicelib.domain.appends import Receipt
-from chalicelib.domain.commits import Commit
+from chalicelib.adapters.aws.client import ATTEMPTS, THROTTLED_PAUSE_S
+from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
+from chalicelib.adapters.dynamodb.items import item_from_commit
 from chalicelib.domain.errors import SessionTaken, Unavailable
-from chalicelib.domain.heads import Head
-from chalicelib.store.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.store.dynamodb.items import item_from_commit
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.commit import Commit
 
 T = TypeVar("T")
 

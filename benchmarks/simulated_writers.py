@@ -12,13 +12,13 @@ from benchmarks.dynamodb_cost import job_texts
 from benchmarks.events import job_events
 from benchmarks.simulated_dynamodb import Allowance, Latency, SimulatedLog
 from benchmarks.virtual_time import VirtualTime
-from chalicelib.aws.client import THROTTLED_PAUSE_S
-from chalicelib.domain.appends import Append
+from chalicelib.adapters.aws.client import THROTTLED_PAUSE_S
 from chalicelib.domain.errors import Busy, Unavailable
-from chalicelib.domain.messages import Message
-from chalicelib.services.append import Appender
-from chalicelib.services.ingest import ingest
-from chalicelib.services.organizations import Organizations
+from chalicelib.domain.log.append import Append
+from chalicelib.domain.log.ingest_message import Message
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.ingest import ingest
+from chalicelib.services.log.organizations import Organizations
 
 SERVER = 1
 KINDS = 64

@@ -10,7 +10,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from tests.glue.second import FROM_EVENTS, MACROS, NAMES
+from tests.glue.reference_reports import FROM_EVENTS, MACROS, NAMES
 
 _NUMBERS = ", ".join(f'"{name}" STRUCT(N BIGINT)' for name in ("server", "session", "at"))
 _ITEM = f"STRUCT({_NUMBERS}, body STRUCT(S VARCHAR), z STRUCT(B VARCHAR))"

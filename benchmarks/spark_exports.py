@@ -6,13 +6,13 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 
-from chalicelib.domain.bodies import body_of
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.exports import Export, Span, line_of, new_export
-from chalicelib.store.dynamodb.items import item_from_commit
-from infra.demo.month import Wanted, requests
-from infra.embedded.export_files import ExportFolder
-from infra.progress import Progress
+from chalicelib.adapters.dynamodb.items import item_from_commit
+from chalicelib.domain.events.body import body_of
+from chalicelib.domain.exports.export import Export, Span, line_of, new_export
+from chalicelib.domain.log.commit import Commit
+from infra.server.commands.export_folder import ExportFolder
+from infra.tools.demo.month import Wanted, requests
+from infra.tools.progress import Progress
 
 MONTH_EVENTS = 200_000
 COMMIT_EVENTS = 20

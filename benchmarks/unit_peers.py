@@ -12,27 +12,27 @@ from benchmarks.dynamodb_cost import job_texts
 from benchmarks.dynamodb_units import POLL_S, RUN_COMMITS
 from benchmarks.metering_proxy import Meter
 from benchmarks.servers import ROOT
-from chalicelib.aws.client import DYNAMODB, client
-from chalicelib.domain.appends import Append
-from chalicelib.domain.event_seq import NonEmpty
-from chalicelib.domain.messages import Message
-from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.selection import Selection
-from chalicelib.services.append import Appender
-from chalicelib.services.consumers import run
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.ingest import ingest
-from chalicelib.services.organizations import Organizations
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import one
-from chalicelib.services.wakes import Looking
-from chalicelib.store.dynamodb.log import DynamoLog
-from chalicelib.store.dynamodb.tables import create_tables
-from chalicelib.store.dynamodb.views import DynamoViews
+from chalicelib.adapters.aws.client import DYNAMODB, client
+from chalicelib.adapters.dynamodb.log import DynamoLog
+from chalicelib.adapters.dynamodb.tables import create_tables
+from chalicelib.adapters.dynamodb.views import DynamoViews
+from chalicelib.domain.log.append import Append
+from chalicelib.domain.log.ingest_message import Message
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.services.consumers.consumer import run
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.feeds.notifiers import Looking
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.ingest import ingest
+from chalicelib.services.log.organizations import Organizations
+from chalicelib.services.objects.snapshots import one
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
 from chalicelib.wiring import request_id
-from infra.cloud.emulator import REGION
+from infra.deploy.local.emulator import REGION
 
 FEWER = 1_000
 """So many are written one by one, for all of them cost the same."""

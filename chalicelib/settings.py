@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from chalicelib.domain import durations
-from chalicelib.domain.access import Groups
+from chalicelib.domain.organizations.groups import Groups
 
 
 @dataclass(frozen=True, slots=True)

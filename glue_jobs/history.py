@@ -18,14 +18,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from glue_jobs.arguments import arguments
-from glue_jobs.data_files import items
 from glue_jobs.errors import HistoryError
-from glue_jobs.event_files import written
-from glue_jobs.exports import DataFile, find_exports
-from glue_jobs.java import NoJava
-from glue_jobs.lake import EventFile, Lake, Load, known_logs
-from glue_jobs.session import session, tasks_for
-from glue_jobs.storage import Storage
+from glue_jobs.exports.manifest import DataFile, find_exports
+from glue_jobs.exports.reader import items
+from glue_jobs.lake.event_writer import written
+from glue_jobs.lake.lake import EventFile, Lake, Load, known_logs
+from glue_jobs.lake.storage import Storage
+from glue_jobs.spark.java import NoJava
+from glue_jobs.spark.session import session, tasks_for
 from glue_jobs.transforms.commits import COMMIT, Known, commits_of, each_once, unknown
 
 SESSIONS_TOGETHER: Final = 10_000

@@ -26,14 +26,14 @@ from pyspark.sql import DataFrame, SparkSession
 
 from glue_jobs.arguments import arguments
 from glue_jobs.errors import HistoryError
-from glue_jobs.java import NoJava
-from glue_jobs.lake import PARTS, REPORTS, EventFile, Lake, Load
+from glue_jobs.lake.lake import PARTS, REPORTS, EventFile, Lake, Load
+from glue_jobs.lake.partials import keys_in, make_parts, parts_in, without_parts
+from glue_jobs.lake.report_writer import ReportFile, replace_days, write_day
 from glue_jobs.page.rendering import write_pages
-from glue_jobs.parcels import PARCEL, Parcel, parcel_of, received, sent, sorted_out
-from glue_jobs.part_files import keys_in, make_parts, parts_in, without_parts
-from glue_jobs.report_files import ReportFile, replace_days, write_day
-from glue_jobs.session import session, tasks_for
-from glue_jobs.transforms.parts import FORMAT
+from glue_jobs.spark.java import NoJava
+from glue_jobs.spark.session import session, tasks_for
+from glue_jobs.spark.shuffle import PARCEL, Parcel, parcel_of, received, sent, sorted_out
+from glue_jobs.transforms.partial_aggregates import FORMAT
 from glue_jobs.transforms.reports import KEYS, by_day, empty_parts, empty_runs, key_of, runs_of, tables_of
 
 DONE: Final = f"{PARTS}/{FORMAT}/reported.json"

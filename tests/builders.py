@@ -3,9 +3,9 @@
 import base64
 import random
 
-from chalicelib.domain.appends import Append, AppendCondition, Receipt
-from chalicelib.domain.bodies import body_of
-from chalicelib.domain.commits import Commit
+from chalicelib.domain.events.body import body_of
+from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.commit import Commit
 
 NOW_S = 1_700_000_000
 DAY_S = 24 * 3600

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
-from chalicelib.aws.client import DYNAMODB, Client, client
-from chalicelib.store.dynamodb.log import DynamoLog
-from chalicelib.store.dynamodb.tables import create_tables
-from chalicelib.store.dynamodb.views import DynamoViews
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA as VIEWS_SCHEMA
-from chalicelib.store.sqlite.views import SqliteViews
-from tests.aws.wires import Moto, Noted, Sent, client_on
+from chalicelib.adapters.aws.client import DYNAMODB, Client, client
+from chalicelib.adapters.dynamodb.log import DynamoLog
+from chalicelib.adapters.dynamodb.tables import create_tables
+from chalicelib.adapters.dynamodb.views import DynamoViews
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
+from chalicelib.adapters.sqlite.views import SqliteViews
+from tests.adapters.aws.wires import Moto, Noted, Sent, client_on
 from tests.torture import servers
 from tests.torture.stores import REGION
 

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from chalicelib import wiring
-from chalicelib.api.tokens import Verifier
+from chalicelib.http.auth.tokens import Verifier
 from chalicelib.settings import Settings
 from tests.serving import PATIENCE_S
 

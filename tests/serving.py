@@ -1,4 +1,4 @@
-"""The real server for tests: `python -m infra.embedded` in a process of its own, spoken to over sockets."""
+"""The real server for tests: `python -m infra.server` in a process of its own, spoken to over sockets."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
-from infra.embedded import tokens
+from infra.server import local_tokens
 
 ROOT = Path(__file__).parent.parent
 JWT_KEY = "the key of the tests, long enough for HS256"
@@ -38,7 +38,7 @@ class Server:
         self._output = data_dir / "output.txt"
         with self._output.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "infra.embedded"],
+                [sys.executable, "-m", "infra.server"],
                 cwd=ROOT,
                 env=_environment(data_dir, environment),
                 stdout=subprocess.PIPE,
@@ -125,7 +125,7 @@ class Member:
     @cached_property
     def token(self) -> str:
         """Their token."""
-        return tokens.token(JWT_KEY, self.user, self.organizations, self.groups)
+        return local_tokens.token(JWT_KEY, self.user, self.organizations, self.groups)
 
     @property
     def headers(self) -> dict[str, str]:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.events import Event
-from chalicelib.domain.objects import KEYED, ObjectRef
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from infra.demo.__main__ import fill
-from infra.demo.jobs import KINDS, NODES
-from infra.demo.month import Wanted
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.objects.ref import KEYED, ObjectRef
+from infra.tools.demo.__main__ import fill
+from infra.tools.demo.jobs import KINDS, NODES
+from infra.tools.demo.month import Wanted
 from tests.serving import ROOT
 
 END_MS = int(datetime(2026, 11, 15, tzinfo=UTC).timestamp() * 1000)
@@ -189,7 +189,7 @@ def test_another_organization_gets_a_log_of_its_own(tmp_path: Path) -> None:
 
 
 def test_the_command_says_how_far_it_is_and_refuses_politely(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "infra.demo", "--events", "400", "--end", "2026-11-15"]
+    command = [sys.executable, "-m", "infra.tools.demo", "--events", "400", "--end", "2026-11-15"]
     first, second = (
         subprocess.run(command, cwd=ROOT, env={"DATA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False)
         for _ in range(2)

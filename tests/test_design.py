@@ -15,13 +15,13 @@ from pydantic import BaseModel
 
 import app
 import chalicelib
-from chalicelib.api import problems
+from chalicelib.adapters.dynamodb.log import DynamoLog
+from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain import errors
 from chalicelib.domain.model import Model
+from chalicelib.http import problems
+from chalicelib.services.feeds.notifiers import Bell, Looking
 from chalicelib.services.ports import Log, Wake
-from chalicelib.services.wakes import Bell, Looking
-from chalicelib.store.dynamodb.log import DynamoLog
-from chalicelib.store.sqlite.log import SqliteLog
 
 ROOT = Path(__file__).parent.parent
 LONGEST_MODULE = 300
@@ -196,7 +196,7 @@ def test_only_the_want_of_a_browser_of_node_of_a_shell_or_of_disks_skips_a_test(
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
     }
-    conftests = {f"tests/{name}/conftest.py" for name in ("api", "client", "clients", "console")}
+    conftests = {f"tests/{name}/conftest.py" for name in ("http", "client", "clients", "console")}
     assert skips <= {*conftests, "tests/faults/disks.py"}
 
 

@@ -17,9 +17,6 @@ IMPURE = {"os", "time", "random", "secrets", "uuid", "socket", "threading", "sub
 """Standard modules with a clock, an environment, chance or I/O in them."""
 NOW = {"now", "utcnow", "today", "fromtimestamp"}
 """Where datetime would look at the clock or the machine's time zone."""
-LAYERS = {"services", "store", "delivery", "api"}
-CALLING_AWS = {"store", "delivery"}
-"""Layers whose adapters may call AWS."""
 
 
 @dataclass(frozen=True)
@@ -71,10 +68,6 @@ def modules_of(layer: str) -> list[Path]:
     return [module for module in CHALICELIB if layer_of(module) == layer]
 
 
-def test_there_are_modules_in_each_layer() -> None:
-    assert [layer for layer in ("domain", "services", "store", "api") if not modules_of(layer)] == []
-
-
 def test_the_domain_knows_only_python_and_pydantic() -> None:
     allowed = STANDARD | {"pydantic", "pydantic_core"}
     found = [i for module in modules_of("domain") for i in imports(module)]
@@ -93,50 +86,49 @@ def test_the_domain_has_no_clock_no_environment_and_no_chance() -> None:
     assert looks == []
 
 
-@pytest.mark.parametrize("layer", [*sorted(LAYERS), "aws"])
-def test_a_layer_imports_the_domain_and_itself_but_no_other_layer(layer: str) -> None:
-    allowed = {"domain", layer} | ({"aws"} if layer in CALLING_AWS else set())
-    found = [i for module in modules_of(layer) for i in imports(module) if i.layer]
+@pytest.mark.parametrize(
+    ("layer", "allowed"),
+    [
+        ("services", {"domain", "services"}),
+        ("adapters", {"domain", "adapters"}),
+        ("lambda_events", {"domain", "http", "lambda_events"}),
+    ],
+)
+def test_layer_imports_only_allowed_layers(layer: str, allowed: set[str]) -> None:
+    found = [i for module in modules_of(layer) for i in imports(module)]
+    assert found
+    assert [str(i) for i in found if i.layer and i.layer not in allowed] == []
+
+
+def test_http_imports_no_adapters_and_only_routes_import_services() -> None:
+    found = [i for module in modules_of("http") for i in imports(module) if i.layer]
+    assert [str(i) for i in found if i.layer not in {"domain", "http", "services", "wiring"}] == []
+    beyond = [i for i in found if i.layer in {"services", "wiring"}]
+    assert [str(i) for i in beyond if not {"routes", "authorizer.py"} & set(i.module.parts)] == []
+
+
+def test_app_imports_no_adapters() -> None:
+    found = [i for i in imports(ROOT / "app.py") if i.top == "chalicelib"]
+    allowed = {"http", "lambda_events", "wiring", "services", "domain"}
     assert [str(i) for i in found if i.layer not in allowed] == []
 
 
-def test_only_wiring_the_routes_and_the_app_know_more_than_one_layer() -> None:
-    several = [
-        str(module.relative_to(ROOT))
-        for module in MODULES
-        if not {"infra", "routes", "wiring"} & set(module.parts)
-        and len({i.layer for i in imports(module)} & LAYERS) > 1
-    ]
-    assert several == ["app.py"]
-
-
-def test_the_app_and_its_routes_know_no_stores_and_no_channels() -> None:
-    allowed = {"routes", "wiring", "services", "api", "domain", "__version__"}
-    modules = [ROOT / "app.py", *modules_of("routes")]
-    found = [i for module in modules for i in imports(module) if i.top == "chalicelib"]
-    assert [str(i) for i in found if i.layer not in allowed] == []
-
-
-def test_the_app_knows_no_aws() -> None:
-    assert [str(i) for i in imports(ROOT / "app.py") if i.top in ("boto3", "botocore")] == []
-
-
-def test_only_the_stores_the_deliveries_and_what_deploys_know_the_sdk_of_aws() -> None:
+def test_only_adapters_wiring_and_deploy_import_the_aws_sdk() -> None:
     found = [i for module in MODULES for i in imports(module) if i.top in ("boto3", "botocore")]
-    assert [str(i) for i in found if not {"store", "delivery", "aws", "cloud"} & set(i.module.parts)] == []
+    assert [str(i) for i in found if not {"adapters", "on_aws.py", "deploy"} & set(i.module.parts)] == []
 
 
-def test_only_observability_knows_powertools_and_only_the_app_and_its_wiring_know_observability() -> None:
+def test_only_telemetry_imports_powertools() -> None:
     found = [i for module in MODULES for i in imports(module)]
     tools = [i for i in found if i.top in ("aws_lambda_powertools", "aws_xray_sdk")]
-    assert {i.module for i in tools} == {ROOT / "chalicelib" / "observability.py"}
-    knowing = {i.module for i in found if i.layer == "observability"}
-    assert {module.parent for module in knowing} <= {ROOT, ROOT / "chalicelib" / "wiring"}
+    assert {i.module for i in tools} == {ROOT / "chalicelib" / "telemetry.py"}
+    importers = {i.module for i in found if i.name.startswith("chalicelib.telemetry")}
+    assert {module.parent for module in importers} <= {ROOT, ROOT / "chalicelib" / "wiring"}
 
 
-def test_only_the_sqlite_store_knows_sqlite() -> None:
+def test_only_the_sqlite_adapter_imports_sqlite3() -> None:
     found = [i for module in CHALICELIB for i in imports(module) if i.top == "sqlite3"]
-    assert {i.module.parent for i in found} == {ROOT / "chalicelib" / "store" / "sqlite"}
+    assert {i.module.parent for i in found} == {ROOT / "chalicelib" / "adapters" / "sqlite"}
 
 
 def test_the_services_and_the_domain_know_no_http() -> None:
@@ -169,7 +161,7 @@ def test_importing_everything_opens_no_file_and_no_socket() -> None:
     """In a process that would notice; what other packages do is their matter."""
     names = [".".join(module.relative_to(ROOT).with_suffix("").parts) for module in MODULES]
     # One is run by another Python, which has nothing of ours.
-    names = [name.removesuffix(".__init__") for name in names if not name.endswith(("__main__", "cloud.expand"))]
+    names = [name.removesuffix(".__init__") for name in names if not name.endswith(("__main__", "build.sam_expand"))]
     script = f"""
 import sys
 noticed = []
@@ -194,14 +186,21 @@ print(noticed)
 
 
 def test_whoever_starts_the_app_does_not_wait_for_what_few_need() -> None:
-    heavy = ["jwt", "jinja2", "boto3", "botocore", "chalicelib.wiring.delivery", "chalicelib.services.previewing"]
+    heavy = [
+        "jwt",
+        "jinja2",
+        "boto3",
+        "botocore",
+        "chalicelib.wiring.notifications",
+        "chalicelib.services.notifications.preview",
+    ]
     script = f"import sys, app; print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout == "[]\n"
 
 
 def _full(name: str, alias: str) -> str:
-    """`from chalicelib.api import tokens` imports a module too."""
+    """`from chalicelib.http import tokens` imports a module too."""
     return f"{name}.{alias}" if name.partition(".")[0] in ("chalicelib", "infra") else name
 
 

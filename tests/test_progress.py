@@ -2,7 +2,7 @@
 
 import io
 
-from infra.progress import Progress
+from infra.tools.progress import Progress
 
 
 class Terminal(io.StringIO):

@@ -8,9 +8,9 @@ from benchmarks.simulate_aws import outcome, printed, simulated
 from benchmarks.simulated_dynamodb import READ_LIMIT, WRITE_LIMIT, Allowance
 from benchmarks.simulated_writers import RECEIVED, SERVER, World, directly, through_the_queue
 from benchmarks.virtual_time import VirtualTime
-from chalicelib.domain.commits import chained
-from chalicelib.domain.heads import Head
-from chalicelib.services.append import DEADLINE_S
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.commit import chained
+from chalicelib.services.log.appender import DEADLINE_S
 
 
 def test_time_passes_only_while_all_sleep_and_wakes_them_in_order() -> None:

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.bodies import body_of
-from chalicelib.domain.commits import Commit
+from chalicelib.domain.events.body import body_of
+from chalicelib.domain.log.commit import Commit
 from tests.torture.checker import Kind, violations
 from tests.torture.evidence import Asked, Evidence, Mark, Numbered, Reading, Seen
 

@@ -3,12 +3,12 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-from chalicelib.domain.appends import Receipt
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.deliveries import Delivery, Parked
-from chalicelib.domain.heads import Head
-from chalicelib.domain.records import Change, Record
-from chalicelib.domain.selection import Selection
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.notifications.delivery import Delivery, Parked
+from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.views.record import Change, Record
 
 Clock = Callable[[], int]
 """Milliseconds since 1970, as this machine believes."""

@@ -5,7 +5,7 @@ from functools import cache
 
 from chalicelib.services.ports import Clock
 from chalicelib.settings import Settings
-from chalicelib.wiring.parts import Annals, assembled, request_id, verifier
+from chalicelib.wiring.components import Annals, assembled, request_id, verifier
 
 __all__ = ["Annals", "annals", "embedded", "on_aws", "request_id", "verifier"]
 
@@ -23,13 +23,13 @@ def annals() -> Annals:
 
 def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
     """One process with its log in SQLite: group commit, and readers told at once."""
-    from chalicelib.wiring.one_machine import means  # noqa: PLC0415  (each way to run loads its own)
+    from chalicelib.wiring.local import means  # noqa: PLC0415  (each way to run loads its own)
 
     return assembled(settings, clock, means(settings, clock))
 
 
 def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
     """A Lambda function with its log in DynamoDB."""
-    from chalicelib.wiring.aws import means  # noqa: PLC0415
+    from chalicelib.wiring.on_aws import means  # noqa: PLC0415
 
     return assembled(settings, clock, means(settings, clock))

@@ -1,15 +1,15 @@
 """What exports the table on AWS, and tells of reports."""
 
-from chalicelib.services.reporting import Reporting
-from chalicelib.services.table_exporting import TableExporting
-from chalicelib.wiring.parts import Annals
+from chalicelib.services.exports.report_events import Reporting
+from chalicelib.services.exports.table_export import TableExporting
+from chalicelib.wiring.components import Annals
 
 
 def table_exporting(parts: Annals) -> TableExporting:
     """What keeps the table's exports going."""
-    from chalicelib.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only who exports needs them)
-    from chalicelib.store.dynamodb.exports import DynamoExports, GlueJob  # noqa: PLC0415
-    from chalicelib.wiring.aws import calls_of  # noqa: PLC0415
+    from chalicelib.adapters.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only who exports needs them)
+    from chalicelib.adapters.dynamodb.exports import DynamoExports, GlueJob  # noqa: PLC0415
+    from chalicelib.wiring.on_aws import calls_of  # noqa: PLC0415
 
     to = parts.settings.exports
     exports = DynamoExports(calls_of(DYNAMODB), to.table_arn, to.bucket, to.prefix)

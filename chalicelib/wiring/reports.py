@@ -1,8 +1,8 @@
 """What finds the pages of reports: loaded by those who want to read one."""
 
-from chalicelib.services.reports import Reports
-from chalicelib.store.report_pages import FilePages, S3Pages, s3_client
-from chalicelib.wiring.parts import Annals
+from chalicelib.adapters.report_pages import FilePages, S3Pages, s3_client
+from chalicelib.services.exports.report_list import Reports
+from chalicelib.wiring.components import Annals
 
 
 def reports(parts: Annals) -> Reports:

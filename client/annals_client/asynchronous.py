@@ -8,9 +8,9 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 from annals_client.calls import events, installation, objects, observers, queries
-from annals_client.methods import dressed
-from annals_client.sending import Sender, Token, answer_of, lost_by, note
-from annals_client.steps import Ask, Give, Manners, Outcome, Pause, Steps, Values
+from annals_client.method_binding import dressed
+from annals_client.sans_io import Ask, Give, Manners, Outcome, Pause, Steps, Values
+from annals_client.transport import Sender, Token, answer_of, lost_by, note
 
 P = ParamSpec("P")
 T = TypeVar("T")

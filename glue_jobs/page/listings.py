@@ -5,11 +5,11 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
-from glue_jobs.page import words
-from glue_jobs.page.figures import LISTED, SLOWEST, Figures
-from glue_jobs.page.pieces import Cell, Table, count, durations, named, share
+from glue_jobs.page import formatting
+from glue_jobs.page.elements import Cell, Table, count, durations, named, share
+from glue_jobs.page.metrics import LISTED, SLOWEST, Figures
+from glue_jobs.page.percentiles import Summary
 from glue_jobs.page.runs import Outcome
-from glue_jobs.page.samples import Summary
 from glue_jobs.page.tables import ServerTables
 
 _KINDS = {"job": "Job", "jobset": "Job set", "order": "Order", "push": "Push job"}
@@ -125,7 +125,7 @@ def _failing(figures: Figures, tables: ServerTables) -> Table:
 def _slowest(tables: ServerTables, caption: str, rows: pa.Table, has_node: bool = False) -> Table:
     def row(one: dict[str, Any]) -> list[Cell]:
         nodes = [named(one["node"])] if has_node else []
-        when = Cell(words.moment(one["started"]))
+        when = Cell(formatting.moment(one["started"]))
         return [named(one["name"]), named(one["key"]), *nodes, when, *durations(one["seconds"])]
 
     titles = ["Name", "Key", *(["Node"] if has_node else []), "Started", "Duration"]
@@ -144,13 +144,13 @@ def _push_row(one: Outcome) -> list[Cell]:
 
 
 def _timeout_row(one: dict[str, Any]) -> list[Cell]:
-    kind = Cell(_KINDS.get(one["kind"], words.name(one["kind"])))
+    kind = Cell(_KINDS.get(one["kind"], formatting.name(one["kind"])))
     names = [named(one["name"]), kind, named(one["key"]), named(one["node"])]
-    return [*names, Cell(words.moment(one["started"])), *durations(one["seconds"])]
+    return [*names, Cell(formatting.moment(one["started"])), *durations(one["seconds"])]
 
 
 def _jobset_row(one: dict[str, Any]) -> list[Cell]:
-    names = [named(one["jobset"]), named(one["node"]), Cell(words.moment(one["started"])), named(one["result"])]
+    names = [named(one["jobset"]), named(one["node"]), Cell(formatting.moment(one["started"])), named(one["result"])]
     counts = [count(one["planned"]), count(one["jobs"]), count(one["succeeded"])]
     return [*names, *durations(one["seconds"]), *counts, count(one["failed"], True), count(one["timeouts"], True)]
 

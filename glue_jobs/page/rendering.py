@@ -6,9 +6,9 @@ from typing import Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from glue_jobs.lake import REPORTS, Lake
-from glue_jobs.page import words
-from glue_jobs.page.figures import figures_of, key_figures
+from glue_jobs.lake.lake import REPORTS, Lake
+from glue_jobs.page import formatting
+from glue_jobs.page.metrics import figures_of, key_figures
 from glue_jobs.page.period import Period
 from glue_jobs.page.sections import sections
 from glue_jobs.page.tables import ServerTables, servers, tables_of
@@ -42,7 +42,7 @@ def write_pages(lake: Lake, names: Mapping[int, str], now: datetime) -> list[str
         tables = tables_of(lake, server)
         if tables.days:
             path = f"{REPORTS}/report-{server}.html"
-            name = words.name(names.get(server) or f"Organization {server}")
+            name = formatting.name(names.get(server) or f"Organization {server}")
             lake.storage.write(path, _page(environment, tables, name, now).encode())
             paths.append(path)
     return paths
@@ -56,8 +56,8 @@ def _page(environment: Environment, tables: ServerTables, name: str, now: dateti
     before = key_figures(tables, period.before) if has_before else None
     return environment.get_template("report.html.j2").render(
         organization=name,
-        period=words.days(period.first, period.last),
-        made=words.moment(now.astimezone(UTC)),
+        period=formatting.days(period.first, period.last),
+        made=formatting.moment(now.astimezone(UTC)),
         compared=_compared(period.before, begins) if has_before else "",
         tiles=tiles(figures.key, before, is_whole=begins <= period.before.first),
         sections=sections(figures, tables),
@@ -67,8 +67,8 @@ def _page(environment: Environment, tables: ServerTables, name: str, now: dateti
 
 def _compared(before: Period, begins: date) -> str:
     if begins <= before.first:
-        return f"Compared with {words.days(before.first, before.last)}."
+        return f"Compared with {formatting.days(before.first, before.last)}."
     return (
-        f"Compared with {words.days(begins, before.last)}, where the history begins: rates and durations, "
+        f"Compared with {formatting.days(begins, before.last)}, where the history begins: rates and durations, "
         "as counts of fewer days would mislead."
     )

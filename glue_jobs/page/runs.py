@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.page.samples import Numbers, Samples, Summary, rows_of, summary
+from glue_jobs.page.percentiles import Numbers, Samples, Summary, rows_of, summary
 from glue_jobs.page.tables import ServerTables
 
 Results = Counter[str | None]

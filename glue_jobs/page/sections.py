@@ -2,9 +2,10 @@
 
 from collections.abc import Iterator
 
-from glue_jobs.page import listings, pictures, words
-from glue_jobs.page.figures import Figures
-from glue_jobs.page.pieces import Section, Table
+from glue_jobs.page import formatting, listings
+from glue_jobs.page.charts import chart_sections
+from glue_jobs.page.elements import Section, Table
+from glue_jobs.page.metrics import Figures
 from glue_jobs.page.runs import Outcome
 from glue_jobs.page.tables import ServerTables
 
@@ -27,10 +28,10 @@ def _events(figures: Figures) -> Section:
     by_day = figures.throughput.by_day
     active = len({day for day, _ in by_day})
     gist = (
-        f"{words.number(by_day.total())} events on {active} of {len(figures.period.days)} days, "
-        f"{words.number(by_day.total() / active)} on a day with events."
+        f"{formatting.number(by_day.total())} events on {active} of {len(figures.period.days)} days, "
+        f"{formatting.number(by_day.total() / active)} on a day with events."
     )
-    return Section("events", "Events", gist, [pictures.throughput(figures), pictures.calendar(figures)])
+    return Section("events", "Events", gist, [chart_sections.throughput(figures), chart_sections.calendar(figures)])
 
 
 def _jobs(figures: Figures, tables: ServerTables) -> Section:
@@ -41,7 +42,7 @@ def _jobs(figures: Figures, tables: ServerTables) -> Section:
         f"{_runs(jobs.total)} of {_some(len(jobs.by_name), 'type')} on {_some(len(jobs.by_node), 'node')}; "
         f"{_success(jobs.total)}."
     )
-    return Section("jobs", "Jobs", gist, list(pictures.jobs(figures)), _filled(listings.jobs(figures, tables)))
+    return Section("jobs", "Jobs", gist, list(chart_sections.jobs(figures)), _filled(listings.jobs(figures, tables)))
 
 
 def _jobsets(figures: Figures, tables: ServerTables) -> Section:
@@ -49,10 +50,10 @@ def _jobsets(figures: Figures, tables: ServerTables) -> Section:
     if not total.runs:
         return Section("jobsets", "Job sets", _nothing("job sets", "jobset"))
     gist = (
-        f"{_some(total.runs, 'set')}; {words.number(total.succeeded)} complete, "
-        f"{words.number(total.timeouts)} given up, {words.number(total.results[None])} not ended."
+        f"{_some(total.runs, 'set')}; {formatting.number(total.succeeded)} complete, "
+        f"{formatting.number(total.timeouts)} given up, {formatting.number(total.results[None])} not ended."
     )
-    charts = list(pictures.jobsets(figures))
+    charts = list(chart_sections.jobsets(figures))
     return Section("jobsets", "Job sets", gist, charts, _filled(listings.jobsets(figures, tables)))
 
 
@@ -61,7 +62,9 @@ def _orders(figures: Figures, tables: ServerTables) -> Section:
     if not orders.total.runs and not figures.chain_nodes:
         return Section("orders", "Orders", _nothing("orders", "scheduler"))
     gist = f"{_runs(orders.total)} in {_some(len(orders.by_name), 'job chain')}; {_success(orders.total)}."
-    return Section("orders", "Orders", gist, list(pictures.orders(figures)), _filled(listings.orders(figures, tables)))
+    return Section(
+        "orders", "Orders", gist, list(chart_sections.orders(figures)), _filled(listings.orders(figures, tables))
+    )
 
 
 def _pushes(figures: Figures, tables: ServerTables) -> Section:
@@ -72,7 +75,7 @@ def _pushes(figures: Figures, tables: ServerTables) -> Section:
         f"{_some(pushes.total.runs, 'push job')} of {_some(len(pushes.by_name), 'command')} on "
         f"{_some(len(figures.push_nodes), 'node')}; {_success(pushes.total)}."
     )
-    charts = list(pictures.pushes(figures))
+    charts = list(chart_sections.pushes(figures))
     return Section("pushes", "Push jobs", gist, charts, _filled(listings.pushes(figures, tables)))
 
 
@@ -96,13 +99,13 @@ def _runs(total: Outcome) -> str:
 
 
 def _some(number: int, what: str) -> str:
-    return f"{words.number(number)} {what}" + ("" if number == 1 else "s")
+    return f"{formatting.number(number)} {what}" + ("" if number == 1 else "s")
 
 
 def _success(total: Outcome) -> str:
     if total.success_rate is None:
         return "none of them has ended"
-    return f"{words.share(total.success_rate)} of those that ended succeeded"
+    return f"{formatting.share(total.success_rate)} of those that ended succeeded"
 
 
 def _filled(tables: Iterator[Table]) -> list[Table]:

@@ -9,9 +9,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet
 
-from glue_jobs.lake import REPORTS, Lake
+from glue_jobs.lake.lake import REPORTS, Lake
+from glue_jobs.lake.storage import Storage
 from glue_jobs.schemas import TABLES
-from glue_jobs.storage import Storage
 
 _SERVER: Final = re.compile(r"/server=(\d+)$")
 _FILE: Final = re.compile(r"/day=(\d{4}-\d\d-\d\d)/[^/]+\.parquet$")

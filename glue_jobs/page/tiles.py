@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from glue_jobs.page import words
-from glue_jobs.page.figures import KeyFigures
-from glue_jobs.page.pieces import Change, Tile
+from glue_jobs.page import formatting
+from glue_jobs.page.elements import Change, Tile
+from glue_jobs.page.metrics import KeyFigures
 
 
 def tiles(now: KeyFigures, before: KeyFigures | None, is_whole: bool) -> list[Tile]:
     """What matters; counts are compared only if the history has the whole of the period before."""
     compared = _Compared(now, before, is_whole)
     kinds = (("jobs", now.jobs), ("sets", now.jobsets), ("push jobs", now.pushes))
-    given_up = ", ".join(f"{words.number(one.timeouts)} {title}" for title, one in kinds if one.timeouts)
-    in_error = f"{words.number(now.orders.failures)} in error" if now.orders.failures else ""
+    given_up = ", ".join(f"{formatting.number(one.timeouts)} {title}" for title, one in kinds if one.timeouts)
+    in_error = f"{formatting.number(now.orders.failures)} in error" if now.orders.failures else ""
     return [
         compared.count("Events", "", lambda one: one.events),
         compared.count("Job runs", _open(now.jobs.results[None]), lambda one: one.jobs.runs),
@@ -41,29 +41,29 @@ class _Compared:
         now, change = of(self.now), None
         if self.before is not None and self.is_whole:
             before = of(self.before)
-            size = words.number(abs(now - before)) + _percent(now, before)
-            change = _change(now - before, size, words.number(before), more_is)
-        return Tile(title, words.number(now), note, change)
+            size = formatting.number(abs(now - before)) + _percent(now, before)
+            change = _change(now - before, size, formatting.number(before), more_is)
+        return Tile(title, formatting.number(now), note, change)
 
     def rate(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
         """A ratio, and by how many points of a hundred it differs."""
         now, before, change = of(self.now), self.before and of(self.before), None
         if isinstance(now, float) and isinstance(before, float):
             points = round((now - before) * 100, 1)
-            change = _change(points, f"{abs(points):.1f} points", words.share(before), "good")
-        return Tile(title, words.share(now), note, change)
+            change = _change(points, f"{abs(points):.1f} points", formatting.share(before), "good")
+        return Tile(title, formatting.share(now), note, change)
 
     def duration(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
         """A duration, and how much longer or shorter it is."""
         now, before, change = of(self.now), self.before and of(self.before), None
         if isinstance(now, float) and isinstance(before, float):
-            size = words.duration(abs(now - before)) + _percent(now, before)
-            change = _change(now - before, size, words.duration(before), "bad")
-        return Tile(title, words.duration(now), note, change)
+            size = formatting.duration(abs(now - before)) + _percent(now, before)
+            change = _change(now - before, size, formatting.duration(before), "bad")
+        return Tile(title, formatting.duration(now), note, change)
 
 
 def _open(number: int) -> str:
-    return f"{words.number(number)} not ended" if number else ""
+    return f"{formatting.number(number)} not ended" if number else ""
 
 
 def _change(difference: float, size: str, before: str, more_is: str) -> Change:

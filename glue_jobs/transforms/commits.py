@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.errors import BrokenExport, Conflict
-from glue_jobs.inflating import inflated
+from glue_jobs.exports.inflate import inflated
 
 COMMIT: Final = "server int, session long, at long, n int, body string, z binary, file int"
 """A commit as a row: its events are in `body`, or deflated in `z`; which file it was found in."""

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs import json_lines
 from glue_jobs.errors import HistoryError
-from glue_jobs.inflating import inflated
+from glue_jobs.exports import json_lines
+from glue_jobs.exports.inflate import inflated
 
 EVENT: Final = pa.schema(
     [

@@ -6,17 +6,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import (
-    Groups,
-    column,
-    day_of,
-    joined,
-    ratio,
-    seconds_between,
-    texts,
-    time_of,
-    where,
-)
+from glue_jobs.transforms.group_by import Groups, column, day_of, joined, ratio, seconds_between, texts, time_of, where
 
 RESULTS: Final = pa.array(["failure", "success", "timeout"])
 """What the codes of parts mean."""

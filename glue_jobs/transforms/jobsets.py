@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, column, day_of, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.group_by import Groups, column, day_of, seconds_between, time_of, where, with_columns
 
 
 def set_members(jobs: pa.Table) -> pa.Table:

@@ -6,7 +6,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, begins_of, column, day_of, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.group_by import (
+    Groups,
+    begins_of,
+    column,
+    day_of,
+    seconds_between,
+    time_of,
+    where,
+    with_columns,
+)
 
 _NAMED: Final = ("chain", "order", "run")
 

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, begins_of, column, joined, ratio, texts, time_of
+from glue_jobs.transforms.group_by import Groups, begins_of, column, joined, ratio, texts, time_of
 
 MOST: Final = 10
 """So many of the slowest and of the most failing are listed."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs import json_lines
+from glue_jobs.exports import json_lines
 
 ONE_BY_ONE: Final = 64
 """Where something is of another kind, so few payloads around it are looked at one by one."""

@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.groups import Groups, column, day_of, ratio, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.group_by import Groups, column, day_of, ratio, seconds_between, time_of, where, with_columns
 
 
 def push_runs(parts: pa.Table) -> pa.Table:

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.schemas import TABLES
-from glue_jobs.transforms.groups import column
+from glue_jobs.transforms.group_by import column
 from glue_jobs.transforms.jobs import job_runs, job_statistics
 from glue_jobs.transforms.jobsets import jobsets, set_members
 from glue_jobs.transforms.orders import chain_nodes, of_runs, order_runs, order_steps, setbacks
 from glue_jobs.transforms.overviews import Runs, most_failing, slowest, throughput, timeouts, waits
-from glue_jobs.transforms.parts import SCHEMAS
+from glue_jobs.transforms.partial_aggregates import SCHEMAS
 from glue_jobs.transforms.pushes import push_node_runs, push_nodes, push_runs
 
 KEYS: Final[Mapping[str, tuple[str, ...]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.embedded.wire import Wire, get, post
+from tests.server.wire import Wire, get, post
 from tests.serving import PATIENCE_S, Member, Server
 
 PACE_S = 0.01

@@ -14,8 +14,8 @@ from itertools import chain
 from urllib.parse import quote
 
 import app
-from infra.embedded.http import MOST_BODY_BYTES, MOST_HEADER_BYTES
-from tests.embedded.crowd import Got, answers
+from infra.server.http.protocol import MOST_BODY_BYTES, MOST_HEADER_BYTES
+from tests.server.crowd import Got, answers
 
 THROW_S = 15.0
 """How long an answer may take, on a machine that others load too."""

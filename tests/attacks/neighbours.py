@@ -8,9 +8,9 @@ from typing import Any
 
 import httpx
 
-from tests.conformance.pushing import START
-from tests.observers.outside import eventually
-from tests.observers.telling import job
+from tests.conformance.push.push_client import START
+from tests.notifications.narration import job
+from tests.notifications.outside import eventually
 from tests.serving import Member, Server, serving
 
 SECRET = "m4rk3r"

@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tests.attacks.inputs import asked, throw
-from tests.embedded.crowd import Got
+from tests.server.crowd import Got
 from tests.serving import Member
 
 TEXTS = [

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.attacks.inputs import CHUNKED, SMUGGLED, asked, throw
-from tests.embedded.wire import Wire, get, post
+from tests.server.wire import Wire, get, post
 from tests.serving import Member, Server
 
 CHUNKS = b"%x\r\n%b\r\n0\r\n" % (len(SMUGGLED), SMUGGLED)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from infra.embedded.connections import MOST_BODY_BYTES as MOST_TOGETHER
-from infra.embedded.http import MOST_BODY_BYTES
+from infra.server.http.connections import MOST_BODY_BYTES as MOST_TOGETHER
+from infra.server.http.protocol import MOST_BODY_BYTES
 from tests.attacks.honest import Memory, honest_people
-from tests.embedded.crowd import answers
-from tests.embedded.wire import Wire, get, request
+from tests.server.crowd import answers
+from tests.server.wire import Wire, get, request
 from tests.serving import PATIENCE_S, Server, serving
 
 FLOOD = 20

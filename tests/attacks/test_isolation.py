@@ -9,7 +9,7 @@ import pytest
 
 from app import app
 from tests.attacks.neighbours import SECRET, Json, Neighbours, furnish, neighbours, put, said
-from tests.conformance.pushing import SSE
+from tests.conformance.push.push_client import SSE
 from tests.serving import Member
 
 WATCH = {"channel": "app", "config": {"to": "anna", "note": "plain"}}

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from infra.embedded.logs import Margined
-from tests.observers.outside import eventually
-from tests.observers.telling import job
+from infra.server.logging import Margined
+from tests.notifications.narration import job
+from tests.notifications.outside import eventually
 from tests.serving import JWT_KEY, Member, Server, serving
 
 MOST_MB = 200

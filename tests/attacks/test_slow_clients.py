@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.attacks.honest import Memory, honest_people
-from tests.embedded.crowd import NDJSON, SSE, Client, crowd, many_files, settled, sockets
-from tests.embedded.wire import Wire, get, post, request
+from tests.server.crowd import NDJSON, SSE, Client, crowd, many_files, settled, sockets
+from tests.server.wire import Wire, get, post, request
 from tests.serving import PATIENCE_S, Server, serving
 
 IDLE_S = 1.0

@@ -16,9 +16,9 @@ import pytest
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from jwt.algorithms import RSAAlgorithm
 
-from chalicelib.api import issuer_keys
-from chalicelib.api.issuer_keys import GOOD_S, MOST_BYTES, OUTAGE_S, PAUSE_S, IssuerUnknown
-from chalicelib.api.tokens import BadToken, IssuerKeys, Verifier
+from chalicelib.http.auth import issuer_keys
+from chalicelib.http.auth.issuer_keys import GOOD_S, MOST_BYTES, OUTAGE_S, PAUSE_S, IssuerUnknown
+from chalicelib.http.auth.tokens import BadToken, IssuerKeys, Verifier
 from tests.issuing import AUDIENCE, OTHER_RSA_KEY, RSA_KEY, Issuer, base64url, hmac_signed, public_pem, signed
 from tests.serving import ALL_GROUPS, JWT_KEY, PATIENCE_S, Member, Server, serving
 

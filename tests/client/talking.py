@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from typing import Any, Literal, cast
 
 from annals_client import Annals, AsyncAnnals
-from annals_client.steps import Manners
+from annals_client.sans_io import Manners
 
 Kind = Literal["sync", "async"]
 Talk = Callable[..., Annals]

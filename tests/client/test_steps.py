@@ -8,7 +8,7 @@ import pytest
 
 from annals_client import NewEvent, NotAllowed, Torn, Unavailable, Unexpected
 from annals_client.calls import events, observers
-from annals_client.steps import Answer, Ask, Give, Lost, Manners, Outcome, Pause, Request, ask
+from annals_client.sans_io import Answer, Ask, Give, Lost, Manners, Outcome, Pause, Request, ask
 
 LATER = Answer(503, {"retry-after": "2"}, b"")
 EMPTY = Answer(200, {}, b"{}")

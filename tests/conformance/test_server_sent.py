@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.conformance.pushing import PAGES, SSE, STREAMS, EventSource, Json, pause
+from tests.conformance.push.push_client import PAGES, SSE, STREAMS, EventSource, Json, pause
 from tests.serving import Member, Server, serving
 
 MANNERS = {"streams": STREAMS, "pages": PAGES}

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 
-from infra.demo.__main__ import fill
-from infra.demo.month import Wanted
+from infra.tools.demo.__main__ import fill
+from infra.tools.demo.month import Wanted
 from tests.clients.following import MODULES
 from tests.clients.in_chromium import CHROMIUM
 from tests.console.browsing import DESKTOP, PATIENCE_MS, Console, browser

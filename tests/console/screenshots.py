@@ -16,8 +16,8 @@ from typing import Any, Literal
 
 from playwright.sync_api import Page, sync_playwright
 
-from infra.demo.__main__ import fill
-from infra.demo.month import Wanted
+from infra.tools.demo.__main__ import fill
+from infra.tools.demo.month import Wanted
 from tests.console.browsing import DESKTOP, PHONE, Console, browser, publish
 from tests.serving import JWT_KEY, ROOT, Member, serving
 
@@ -117,7 +117,7 @@ def _first(member: Member, collection: str, state: str) -> str:
 def _make_report(data_dir: Path) -> None:
     if SPARK.exists():
         environment = {"PATH": "/usr/bin:/bin", "DATA_DIR": str(data_dir), "JWT_KEY": JWT_KEY}
-        command = [sys.executable, "-m", "infra.embedded.report"]
+        command = [sys.executable, "-m", "infra.server.commands.report"]
         subprocess.run(command, cwd=ROOT, env=environment, check=True, stdout=subprocess.DEVNULL)
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.routes.console import FOLDER
+from chalicelib.http.routes.console import FOLDER
 from tests.serving import Member, Server
 
 POLICY = (

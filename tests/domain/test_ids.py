@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from chalicelib.domain.heads import Head
-from chalicelib.domain.ids import EventId, Id, next_event_id
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.events.ids import EventId, Id, next_event_id
 
 NUMBERS = st.integers(0, 10**15 - 1)
 ID = TypeAdapter[Id](Id)

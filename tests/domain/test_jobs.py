@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.commits import next_commit
-from chalicelib.domain.events import Event, NewEvent
-from chalicelib.domain.heads import Head
-from chalicelib.domain.objects import ObjectRef, State
+from chalicelib.domain.events.event import Event, NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.commit import next_commit
+from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.vocabularies import MOST_STATE_BYTES, job
 from chalicelib.domain.vocabularies.job.objects import MOST_BYTES
-from tests.conformance.anyjob import (
+from tests.conformance.anyjob.anyjob import (
     DATA,
     EVENTS,
     JOB,

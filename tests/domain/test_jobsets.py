@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from chalicelib.domain.objects import State
+from chalicelib.domain.objects.ref import State
 from chalicelib.domain.vocabularies import MOST_STATE_BYTES, job
 from chalicelib.domain.vocabularies.job.jobsets import clean_of, finish_of, is_complete, is_over
-from tests.conformance.anyjob import (
+from tests.conformance.anyjob.anyjob import (
     DATA,
     EVENTS,
     PARAMS,

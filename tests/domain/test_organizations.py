@@ -2,10 +2,10 @@
 
 import pytest
 
-from chalicelib.domain.appends import AppendCondition
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.organizations import created, name_checked, name_of, not_yet_created
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.log.append import AppendCondition
+from chalicelib.domain.organizations.organization import created, name_checked, name_of, not_yet_created
 
 
 @pytest.mark.parametrize("name", ["a", "7", "acme", "Acme-Inc_2", "a" * 63, "0-_"])

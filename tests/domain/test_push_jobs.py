@@ -10,16 +10,16 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain import frames, vocabularies
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.commits import next_commit
-from chalicelib.domain.events import Event
-from chalicelib.domain.heads import Head
-from chalicelib.domain.objects import State
+from chalicelib.domain import sse, vocabularies
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.commit import next_commit
+from chalicelib.domain.objects.ref import State
 from chalicelib.domain.vocabularies import push
-from chalicelib.domain.vocabularies.push import feeds, jobs
+from chalicelib.domain.vocabularies.push import jobs, sse_events
 from chalicelib.domain.vocabularies.push.events import MOST_START_BYTES, PUSH_JOB, JobResult, RunResult, Vote
-from tests.conformance.pushing import SUCCESS, Json, fact
+from tests.conformance.push.push_client import SUCCESS, Json, fact
 
 NOW_MS = 1_700_000_000_000
 NODES = ("n1", "n2", "n3")
@@ -208,7 +208,7 @@ PLACES: list[tuple[str, str | None, Any]] = [
     ("job", "job-7", (7, 7, True)),
     ("org", "org-7", (7, 7, True)),
     ("org", "org-7-at-9", (7, 9, False)),
-    ("org", feeds.position_id(7, 9), (7, 9, False)),
+    ("org", sse_events.position_id(7, 9), (7, 9, False)),
     ("job", "org-7", None),
     ("org", "job-7", None),
     ("job", None, None),
@@ -227,14 +227,14 @@ PLACES: list[tuple[str, str | None, Any]] = [
 
 @pytest.mark.parametrize(("feed", "text", "expected"), PLACES, ids=str)
 def test_an_id_stands_for_a_place_on_its_feed(feed: str, text: str | None, expected: Any) -> None:
-    assert feeds.place(feed, text) == expected
+    assert sse_events.place(feed, text) == expected
 
 
 def test_frames_are_blocks_of_lines() -> None:
-    assert frames.frame(7, "{}") == "id: 7\ndata: {}\n\n"
-    assert frames.frame("job-7", "{}", "start") == "event: start\nid: job-7\ndata: {}\n\n"
-    assert frames.position("org-7-at-9") == "id: org-7-at-9\n\n"
-    assert (frames.KEEPALIVE, frames.RETRY) == (":keepalive\n", "retry: 1000\n")
+    assert sse.frame(7, "{}") == "id: 7\ndata: {}\n\n"
+    assert sse.frame("job-7", "{}", "start") == "event: start\nid: job-7\ndata: {}\n\n"
+    assert sse.position("org-7-at-9") == "id: org-7-at-9\n\n"
+    assert (sse.KEEPALIVE, sse.RETRY) == (":keepalive\n", "retry: 1000\n")
 
 
 @pytest.mark.parametrize(("path", "canonical"), [("/j1", "/j1"), ("/push/j1", "/j1"), ("/push", "/push"), ("/", "/")])

@@ -6,10 +6,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.selection import ObjectSelection, Selection
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.event_type import EventType
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.vocabularies import scheduler
 from tests.exactness import tally
 

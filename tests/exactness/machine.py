@@ -10,28 +10,28 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.appends import Append, AppendCondition, encoded
-from chalicelib.domain.commits import Appended
 from chalicelib.domain.errors import ConditionFailed
-from chalicelib.domain.event_seq import Empty, EventSeq, NonEmpty, Torn
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.heads import Head
-from chalicelib.domain.ids import Id
-from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.records import PROJECT
-from chalicelib.domain.selection import ObjectSelection, Selection
-from chalicelib.domain.timeseries import TimeseriesQuery
-from chalicelib.services.append import Appender
-from chalicelib.services.consumers import catch_up, checkpoint_of, run
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.latest import latest
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.log.append import Append, AppendCondition, encoded
+from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
+from chalicelib.domain.queries.timeseries import TimeseriesQuery
+from chalicelib.domain.views.record import PROJECT
+from chalicelib.services.consumers.consumer import catch_up, checkpoint_of, run
+from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector, rebuild
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import snapshot, state_at
-from chalicelib.services.timeseries import timeseries
+from chalicelib.services.reading.latest import latest
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness import events as given
 from tests.exactness import plain
 from tests.exactness.plain import Plain

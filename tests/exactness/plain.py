@@ -6,14 +6,14 @@ from dataclasses import dataclass, field
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event
-from chalicelib.domain.heads import Head
-from chalicelib.domain.objects import ObjectRef, State
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.selection import ObjectSelection, Selection
-from chalicelib.domain.timeseries import TimeseriesQuery
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event_type import EventType
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.timeseries import TimeseriesQuery
 
 States = dict[ObjectRef, State | None]
 

@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
-from chalicelib.domain.appends import Receipt
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.heads import Head
-from chalicelib.domain.records import Change, Record
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.views.record import Change, Record
 from chalicelib.services.ports import Log, Views
 
 Moment = Callable[[], None]

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chalicelib.domain.briefs import Brief
-from chalicelib.domain.events import Event, NewEvent, Stored
-from chalicelib.domain.objects import ObjectRef, State
+from chalicelib.domain.events.event import Event, NewEvent, Stored
+from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.objects.summary import Brief
 
 NAME = "tally"
 COLLECTIONS: Mapping[str, str] = {NAME: "tallies"}

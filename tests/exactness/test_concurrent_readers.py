@@ -10,25 +10,25 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.event_seq import NonEmpty
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.records import PROJECT
-from chalicelib.domain.selection import ObjectSelection
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import ObjectSelection
+from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.domain.views.record import PROJECT
 from chalicelib.domain.vocabularies import scheduler
-from chalicelib.services.append import Appender
-from chalicelib.services.consumers import checkpoint_of, run
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector, rebuild
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import snapshot, state_at
-from chalicelib.services.wakes import Bell
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.services.consumers.consumer import checkpoint_of, run
+from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.objects.snapshots import snapshot, state_at
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
 from tests.exactness.plain import Plain, is_selected
 
 SECONDS = 5.0
@@ -132,9 +132,9 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("chalicelib.services.present.NEAR", 8)
-    monkeypatch.setattr("chalicelib.domain.blocks.BLOCK_BITS", 3)
-    monkeypatch.setattr("chalicelib.domain.object_views.SESSIONS_AT_HAND", 5)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 8)
+    monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 3)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 5)
     log, views = Database(tmp_path / "log.sqlite"), Database(tmp_path / "views.sqlite", SCHEMA, durable=False)
     yield World(SqliteLog(log), SqliteViews(views))
     log.close()

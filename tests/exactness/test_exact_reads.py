@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.selection import Selection
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.vocabularies import scheduler
 from tests.exactness import tally
 from tests.exactness.machine import EVERYTHING, Race, Reads, Store
@@ -54,13 +54,13 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary that counts, and limits so small that a few commits go beyond all of them."""
     counting: vocabularies.Vocabulary = tally
     monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, counting)
-    monkeypatch.setattr("chalicelib.services.present.NEAR", 3)
-    monkeypatch.setattr("chalicelib.domain.blocks.BLOCK_BITS", 2)
-    monkeypatch.setattr("chalicelib.domain.blocks.MOST_SUBTYPES", 4)
-    monkeypatch.setattr("chalicelib.domain.object_views.SESSIONS_AT_HAND", 2)
-    monkeypatch.setattr("chalicelib.store.sqlite.log.PAGE_COMMITS", 5)
-    monkeypatch.setattr("chalicelib.store.sqlite.views.PAGE_RECORDS", 3)
-    monkeypatch.setattr("chalicelib.store.dynamodb.views.FIRST_PAGE_RECORDS", 2)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 3)
+    monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 2)
+    monkeypatch.setattr("chalicelib.domain.views.block.MOST_SUBTYPES", 4)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 2)
+    monkeypatch.setattr("chalicelib.adapters.sqlite.log.PAGE_COMMITS", 5)
+    monkeypatch.setattr("chalicelib.adapters.sqlite.views.PAGE_RECORDS", 3)
+    monkeypatch.setattr("chalicelib.adapters.dynamodb.views.FIRST_PAGE_RECORDS", 2)
 
 
 @pytest.fixture(params=["sqlite", "moto"])

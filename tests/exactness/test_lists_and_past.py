@@ -10,23 +10,23 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.briefs import Brief
 from chalicelib.domain.errors import NotFound
-from chalicelib.domain.events import Event, NewEvent
-from chalicelib.domain.heads import Head
-from chalicelib.domain.objects import ObjectRef, State
-from chalicelib.domain.path_query import PathQuery
+from chalicelib.domain.events.event import Event, NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.objects.summary import Brief
 from chalicelib.domain.vocabularies import job, push
-from chalicelib.services.consumers import run
-from chalicelib.services.listing import Listed, ListQuery, listed
+from chalicelib.services.consumers.consumer import run
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.objects.listing import Listed, ListQuery, listed
+from chalicelib.services.objects.snapshots import one, past
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector
-from chalicelib.services.retention import Forgotten, Retention
-from chalicelib.services.snapshot import one, past
-from tests.conformance.anyjob import create, create_set, finish, finish_set, of_job, progress
-from tests.conformance.pushing import fact
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Forgotten, Retention
+from tests.conformance.anyjob.anyjob import create, create_set, finish, finish_set, of_job, progress
+from tests.conformance.push.push_client import fact
 from tests.exactness import events as some_events
 from tests.exactness.plain import Plain
 from tests.exactness.stores import WatchedLog
@@ -78,7 +78,7 @@ class Store:
 
 @pytest.fixture(params=["sqlite", "moto"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
-    monkeypatch.setattr("chalicelib.domain.object_views.SESSIONS_AT_HAND", 2)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 2)
     log, views = (request.getfixturevalue(f"{request.param}_{port}") for port in ("log", "views"))
     return Store(log, views, request.param)
 

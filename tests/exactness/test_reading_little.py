@@ -5,30 +5,30 @@ from collections.abc import Iterator
 
 import pytest
 
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.blocks import BLOCK_BITS
-from chalicelib.domain.commits import Commit
-from chalicelib.domain.event_seq import Empty, NonEmpty
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.selection import ObjectSelection, Selection
-from chalicelib.domain.timeseries import TimeseriesQuery
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_seq import Empty, NonEmpty
+from chalicelib.domain.queries.timeseries import TimeseriesQuery
+from chalicelib.domain.views.block import BLOCK_BITS
 from chalicelib.domain.vocabularies import scheduler
-from chalicelib.services.append import Appender, granted
-from chalicelib.services.consumers import catch_up
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.latest import latest
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.log.appender import Appender, granted
+from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Views
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import snapshot, state_at
-from chalicelib.services.timeseries import timeseries
-from chalicelib.services.wakes import Bell
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.services.reading.latest import latest
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness.plain import Plain, is_selected
 from tests.exactness.stores import WatchedLog, WatchedViews
 

@@ -9,29 +9,29 @@ from pathlib import Path
 import pytest
 from pydantic_core import from_json
 
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain import vocabularies
-from chalicelib.domain.appends import Append, encoded
-from chalicelib.domain.event_seq import NonEmpty
-from chalicelib.domain.events import NewEvent
-from chalicelib.domain.heads import Head
-from chalicelib.domain.objects import ObjectRef
-from chalicelib.domain.path_query import PathQuery
-from chalicelib.domain.selection import ObjectSelection, Selection
-from chalicelib.domain.timeseries import TimeseriesQuery
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.domain.vocabularies import scheduler
-from chalicelib.services.append import Appender
-from chalicelib.services.consumers import catch_up
-from chalicelib.services.feed import FeedQuery, follow
-from chalicelib.services.present import Present
-from chalicelib.services.project import projector, rebuild
-from chalicelib.services.read import Form
-from chalicelib.services.retention import Retention
-from chalicelib.services.snapshot import snapshot, state_at
-from chalicelib.services.timeseries import timeseries
-from chalicelib.services.wakes import Bell
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
-from chalicelib.store.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.feeds.feed import FeedQuery, follow
+from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.objects.snapshots import snapshot, state_at
+from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.scan import Form
+from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness.plain import Plain, is_selected
 from tests.exactness.stores import Crash, Once, WatchedLog, WatchedViews, WrittenViews
 
@@ -80,8 +80,8 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("chalicelib.services.present.NEAR", 1)
-    monkeypatch.setattr("chalicelib.domain.object_views.SESSIONS_AT_HAND", 1)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 1)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 1)
     log = Database(tmp_path / "log.sqlite", durable=False)
     views = Database(tmp_path / "views.sqlite", SCHEMA, durable=False)
     yield World(SqliteLog(log), SqliteViews(views))

@@ -5,10 +5,10 @@ import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 
-from chalicelib.domain.appends import Append
-from chalicelib.domain.organizations import DIRECTORY
-from chalicelib.services.consumers import catch_up
-from chalicelib.services.project import projector
+from chalicelib.domain.log.append import Append
+from chalicelib.domain.organizations.organization import DIRECTORY
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
 from chalicelib.settings import Settings
 from chalicelib.wiring import Annals, embedded
 from tests.builders import a_text, noise

@@ -7,14 +7,14 @@ from typing import cast
 
 import pytest
 
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.outbox import SCHEMA, SENT, SqliteOutbox
 from chalicelib.domain.errors import LogBroken, Unavailable, Unwritable
-from chalicelib.services.delivering import Delivering
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.outbox import SCHEMA, SENT, SqliteOutbox
-from infra.embedded.companions import LONGEST_PAUSE_S, Patience, for_each
-from infra.embedded.courier import Courier
-from tests.delivery.queues import Teller, a_delivery
-from tests.observers.outside import eventually
+from chalicelib.services.notifications.deliverer import Delivering
+from infra.server.processes.delivery_worker import Courier
+from infra.server.processes.supervisor import LONGEST_PAUSE_S, Patience, for_each
+from tests.adapters.channels.queues import Teller, a_delivery
+from tests.notifications.outside import eventually
 
 
 class Full(SqliteOutbox):

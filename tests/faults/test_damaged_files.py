@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from chalicelib import wiring
-from chalicelib.domain.appends import Append
-from chalicelib.domain.deliveries import Delivery
-from chalicelib.domain.ids import Id
-from chalicelib.domain.selection import Selection
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.log.append import Append
+from chalicelib.domain.notifications.delivery import Delivery
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.wiring import Annals
-from infra.embedded.opening import opened, step_back, throw_away_unusable_views
+from infra.server.startup import opened, step_back, throw_away_unusable_views
 from tests.builders import a_text
 from tests.faults.damage import (
     ACME,
@@ -39,7 +39,7 @@ from tests.faults.damage import (
     truncated,
 )
 from tests.faults.disks import disk, read_only
-from tests.observers.outside import eventually
+from tests.notifications.outside import eventually
 from tests.serving import PATIENCE_S, ROOT, Member, Server, serving
 
 
@@ -92,7 +92,7 @@ def test_files_that_cannot_be_used_are_refused_with_their_path(damage: str, of_i
 def refused_start(data_dir: Path) -> str:
     """Why the server does not start."""
     done = subprocess.run(
-        [sys.executable, "-m", "infra.embedded"],
+        [sys.executable, "-m", "infra.server"],
         cwd=ROOT,
         env={"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir), "PORT": "0"},
         capture_output=True,

@@ -13,7 +13,7 @@ from chalicelib.settings import Settings
 from chalicelib.wiring import embedded
 from tests.builders import a_commit, a_text, noise
 from tests.faults.disks import Disk, disk
-from tests.observers.outside import eventually
+from tests.notifications.outside import eventually
 from tests.serving import PATIENCE_S, ROOT, Member, serving
 
 AT_ONCE_S = 3.0
@@ -113,7 +113,7 @@ def test_an_export_without_space_says_so_and_leaves_nothing(small: Disk, tmp_pat
 
 def export(data: Path, exports: Path) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "infra.embedded.export"],
+        [sys.executable, "-m", "infra.server.commands.export"],
         cwd=ROOT,
         env={"DATA_DIR": str(data), "EXPORT_DIR": str(exports), "JWT_KEY": "k" * 32},
         capture_output=True,

@@ -13,12 +13,12 @@ import pytest
 
 import app
 from chalicelib import wiring
-from chalicelib.aws import client as aws
-from chalicelib.aws.client import DYNAMODB, Client, Patience
-from chalicelib.domain.commits import Appended
+from chalicelib.adapters.aws import client as aws
+from chalicelib.adapters.aws.client import DYNAMODB, Client, Patience
+from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.domain.errors import Unavailable
-from chalicelib.services.append import Appender
-from chalicelib.store.dynamodb.log import DynamoLog
+from chalicelib.domain.log.commit import Appended
+from chalicelib.services.log.appender import Appender
 from tests.builders import NOW_S, an_append
 from tests.faults.endpoint import (
     Endpoint,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tests.glue import second
+from tests.glue import reference_reports
 
 Row = tuple[Any, ...]
 
@@ -22,7 +22,7 @@ def assert_same(found: dict[str, pa.Table], wanted: dict[str, pa.Table]) -> None
 
 
 def _rows(table: pa.Table) -> list[Row]:
-    return sorted(second.rows(table), key=lambda row: [_place(value) for value in row])
+    return sorted(reference_reports.rows(table), key=lambda row: [_place(value) for value in row])
 
 
 def _place(value: Any) -> tuple[bool, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from glue_jobs.session import session
+from glue_jobs.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -14,14 +14,14 @@ import pytest
 from pyspark.sql import SparkSession
 
 from glue_jobs.history import load_exports
-from glue_jobs.lake import Lake
+from glue_jobs.lake.lake import Lake
+from glue_jobs.lake.storage import Storage
 from glue_jobs.reports import make_reports
 from glue_jobs.schemas import TABLES
-from glue_jobs.storage import Storage
-from tests.glue import second
+from tests.glue import reference_reports
 from tests.glue.comparing import assert_same
 from tests.glue.export_writer import Commit, Export, write_exports
-from tests.glue.histories import a_month, split
+from tests.glue.sample_histories import a_month, split
 from tests.glue.without_spark import with_day
 
 ROOT = Path(__file__).parents[2]
@@ -85,20 +85,20 @@ def in_parts(commits: Sequence[Commit], count: int) -> list[Export]:
 
 def test_a_month_in_one_load_has_the_tables_of_the_second_computation(place: Place) -> None:
     place.report(split(a_month(7), random.Random(3)))
-    assert_same(place.tables(), second.tables(place.exports))
+    assert_same(place.tables(), reference_reports.tables(place.exports))
 
 
 def test_a_report_after_every_export_ends_with_the_same_tables(place: Place) -> None:
     for export in in_parts(_of_time(a_month(8, jobs=120, orders=50, pushes=25)), 3):
         place.report([export])
-        assert_same(place.tables(), second.tables(place.exports))
+        assert_same(place.tables(), reference_reports.tables(place.exports))
 
 
 def test_exports_that_come_in_the_wrong_order_end_with_the_same_tables(place: Place) -> None:
     exports = in_parts(_of_time(a_month(9, jobs=120, orders=50, pushes=25)), 3)
     for export in (exports[2], exports[0], exports[1]):
         place.report([export])
-    assert_same(place.tables(), second.tables(place.exports))
+    assert_same(place.tables(), reference_reports.tables(place.exports))
 
 
 def test_only_days_with_something_new_are_written_again(place: Place) -> None:
@@ -111,7 +111,7 @@ def test_only_days_with_something_new_are_written_again(place: Place) -> None:
     kept = {path for path in before if not any(f"server={server}/day={day}/" in path for server, day in anew)}
     assert kept, "there are days on which nothing has changed"
     assert {path: before[path] for path in kept} == {path: after.get(path) for path in kept}
-    assert_same(place.tables(), second.tables(place.exports))
+    assert_same(place.tables(), reference_reports.tables(place.exports))
 
 
 def test_nothing_new_changes_nothing(place: Place) -> None:
@@ -135,7 +135,7 @@ def test_reports_that_were_cut_off_are_made_again(place: Place) -> None:
     part.rename(part.with_suffix(".parquet.new"))
     next((place.lake / "reports" / "job_runs").rglob("*.parquet")).unlink()
     make_reports(Lake(str(place.lake)))
-    assert_same(place.tables(), second.tables(place.exports))
+    assert_same(place.tables(), reference_reports.tables(place.exports))
 
 
 def test_the_scripts_run_as_glue_runs_them(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_the_scripts_run_as_glue_runs_them(tmp_path: Path) -> None:
         command = [sys.executable, "-m", f"glue_jobs.{job}", *OF_GLUE, *named, "--lake", str(place.lake)]
         ended = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
         assert (ended.returncode, ended.stderr) == (0, "")
-    assert_same(place.tables(), second.tables(place.exports))
+    assert_same(place.tables(), reference_reports.tables(place.exports))
     assert (place.lake / "reports" / "report-1.html").exists()
 
 

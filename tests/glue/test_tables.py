@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from tests.glue import second, without_spark
+from tests.glue import reference_reports, without_spark
 from tests.glue.comparing import assert_same
 from tests.glue.export_writer import Export, write_exports
-from tests.glue.histories import a_month, split, split_histories
+from tests.glue.sample_histories import a_month, split, split_histories
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_a_month_has_the_same_tables_in_both_computations(seed: int, tmp_path: Path) -> None:
     write_exports(tmp_path, split(a_month(seed), random.Random(seed)))
-    wanted = second.tables(tmp_path)
+    wanted = reference_reports.tables(tmp_path)
     assert all(table.num_rows > 5 for table in wanted.values()), "there is something to compare"
     assert_same(without_spark.tables(tmp_path), wanted)
 
@@ -26,4 +26,4 @@ def test_a_month_has_the_same_tables_in_both_computations(seed: int, tmp_path: P
 def test_whatever_happened_both_computations_say_the_same(told: tuple[object, list[Export]]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         write_exports(Path(folder), told[1])
-        assert_same(without_spark.tables(Path(folder)), second.tables(Path(folder)))
+        assert_same(without_spark.tables(Path(folder)), reference_reports.tables(Path(folder)))

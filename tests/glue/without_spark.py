@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from glue_jobs.data_files import items
-from glue_jobs.event_files import by_server_and_day, written
-from glue_jobs.exports import DataFile, find_exports
+from glue_jobs.exports.manifest import DataFile, find_exports
+from glue_jobs.exports.reader import items
 from glue_jobs.history import new_commits
-from glue_jobs.lake import EventFile
+from glue_jobs.lake.event_writer import by_server_and_day, written
+from glue_jobs.lake.lake import EventFile
+from glue_jobs.lake.storage import Storage
 from glue_jobs.schemas import TABLES
-from glue_jobs.storage import Storage
 from glue_jobs.transforms.commits import Known, commits_of, each_once
 from glue_jobs.transforms.events import events_of
-from glue_jobs.transforms.parts import parts_of
+from glue_jobs.transforms.partial_aggregates import parts_of
 from glue_jobs.transforms.reports import by_day, empty_parts, empty_runs, runs_of, tables_of, with_members
 
 AT_ONCE = 7

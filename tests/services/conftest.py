@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
 from tests.services.worlds import World
 
 

@@ -2,15 +2,15 @@
 
 from collections.abc import Callable, Iterator, Sequence
 
-from chalicelib.domain.appends import Append, AppendCondition, Receipt
-from chalicelib.domain.commits import Commit
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import Unavailable
-from chalicelib.domain.events import NewEvent, encode
-from chalicelib.domain.heads import Head
-from chalicelib.services.append import Appender
+from chalicelib.domain.events.event import NewEvent, encode
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.commit import Commit
+from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
-from chalicelib.store.sqlite.database import Database
-from chalicelib.store.sqlite.log import SqliteLog
 
 NOW_MS = 1_700_000_000_000
 NOW = NOW_MS * 1000

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Any
 
-from chalicelib.domain.commits import Commit
+from chalicelib.domain.log.commit import Commit
 from tests.torture.evidence import Asked, Evidence, Mark, Numbered, Reading, Seen
 
 

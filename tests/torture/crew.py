@@ -18,9 +18,9 @@ from tests.torture.faults import Fault
 _CONTEXT: ForkServerContext = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
     [
-        "chalicelib.aws.client",
-        "chalicelib.store.dynamodb.log",
-        "chalicelib.store.sqlite.log",
+        "chalicelib.adapters.aws.client",
+        "chalicelib.adapters.dynamodb.log",
+        "chalicelib.adapters.sqlite.log",
         "tests.torture.attackers",
         "tests.torture.clients",
         "tests.torture.readers",

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Any, cast
 
-from chalicelib.domain.appends import Receipt
-from chalicelib.domain.commits import Commit
 from chalicelib.domain.errors import Unavailable
-from chalicelib.services.append import DEADLINE_S
+from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.commit import Commit
+from chalicelib.services.log.appender import DEADLINE_S
 from chalicelib.services.ports import Log
 
 WORST_SKEW_MS = 5_000

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from infra.cloud import emulator
-from infra.cloud.emulator import ends_within
+from infra.deploy.local import emulator
+from infra.deploy.local.emulator import ends_within
 
 ROOT = Path(__file__).parent.parent.parent
 START_S = 60.0
@@ -74,7 +74,7 @@ class EmbeddedServer:
         environment = os.environ | {"PORT": str(self.port), "HOST": "127.0.0.1", "DATA_DIR": str(self._data_dir)}
         environment.pop("JWT_KEY", None)
         with self._output.open("ab") as sink:
-            command = [sys.executable, "-m", "infra.embedded"]
+            command = [sys.executable, "-m", "infra.server"]
             self._process = subprocess.Popen(
                 command, cwd=ROOT, env=environment, stdout=sink, stderr=sink, start_new_session=True
             )

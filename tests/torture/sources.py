@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from itertools import islice, takewhile
 from typing import Any, Protocol
 
-from chalicelib.domain.commits import Commit, chained
-from chalicelib.domain.selection import Selection
+from chalicelib.domain.log.commit import Commit, chained
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.ports import Log
-from chalicelib.services.read import scan, session_at
+from chalicelib.services.reading.scan import scan, session_at
 from tests.torture.checker import mark_of
 from tests.torture.evidence import Seen
 from tests.torture.workload import SERVER

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from chalicelib.services.ports import Log
 
 if TYPE_CHECKING:
-    from chalicelib.aws.client import Client
+    from chalicelib.adapters.aws.client import Client
 
 REGION = "eu-central-1"
 
@@ -24,8 +24,8 @@ class SqliteStore:
     @contextmanager
     def opened(self) -> Iterator[Log]:
         """The log, for this process."""
-        from chalicelib.store.sqlite.database import Database
-        from chalicelib.store.sqlite.log import SqliteLog
+        from chalicelib.adapters.sqlite.database import Database
+        from chalicelib.adapters.sqlite.log import SqliteLog
 
         database = Database(self.path)
         yield SqliteLog(database)
@@ -43,21 +43,21 @@ class DynamoStore:
     @contextmanager
     def opened(self) -> Iterator[Log]:
         """The log, for this process."""
-        from chalicelib.store.dynamodb.log import DynamoLog
+        from chalicelib.adapters.dynamodb.log import DynamoLog
 
         with self._client() as client:
             yield DynamoLog(client, self.log_table, self.views_table)
 
     def create(self) -> None:
         """Make the tables."""
-        from chalicelib.store.dynamodb.tables import create_tables
+        from chalicelib.adapters.dynamodb.tables import create_tables
 
         with self._client() as client:
             create_tables(client, self.log_table, self.views_table)
 
     @contextmanager
     def _client(self) -> Iterator["Client"]:
-        from chalicelib.aws.client import DYNAMODB, client
+        from chalicelib.adapters.aws.client import DYNAMODB, client
 
         _know_nobody()
         opened = client(DYNAMODB, self.endpoint, REGION)

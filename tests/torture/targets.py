@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
-from infra.embedded import tokens
+from infra.server import local_tokens
 from tests.torture.attackers import Attack, attack
 from tests.torture.clients import Address, Errand, HttpWays, publish
 from tests.torture.crew import Crew, Post
@@ -128,7 +128,7 @@ def torture_http(order: Order) -> Outcome:
     rng = random.Random(f"{order.seed}/server")
     server = EmbeddedServer(data_dir, a_port(rng), order.home / "server.txt")
     store = SqliteStore(data_dir / "annals.sqlite")
-    token = tokens.token(tokens.key(data_dir), "torture", [ORGANIZATION], ["publishers", "readers"])
+    token = local_tokens.token(local_tokens.key(data_dir), "torture", [ORGANIZATION], ["publishers", "readers"])
     address = Address(server.port, token)
     writers = Crew([_publisher(number, order, address) for number in range(WRITERS)])
     readers = Crew([_reader(number, order, HttpWays(address), HTTP_PAUSE_S) for number in range(READERS)])

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from chalicelib.domain.commits import Commit
+from chalicelib.domain.log.commit import Commit
 from tests.torture import journal
 from tests.torture.checker import Kind, Violation, violations
 from tests.torture.crew import Crew

@@ -4,10 +4,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from chalicelib.domain.appends import Append, AppendCondition, encoded
-from chalicelib.domain.events import JsonPayload, NewEvent
+from chalicelib.domain.events.event import JsonPayload, NewEvent
+from chalicelib.domain.log.append import Append, AppendCondition, encoded
 from chalicelib.domain.model import Model
-from chalicelib.domain.selection import Selection
+from chalicelib.domain.queries.event_filter import Selection
 
 SERVER = 1
 THINGS = 6

@@ -8,9 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from chalicelib.domain.commits import Appended
 from chalicelib.domain.errors import Busy, ConditionFailed, Unavailable
-from chalicelib.services.append import Appender
+from chalicelib.domain.log.commit import Appended
+from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
 from tests.torture.evidence import Numbered
 from tests.torture.faults import Dice, Fault, Odds, Patience, WildClock, faulty

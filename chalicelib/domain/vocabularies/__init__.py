@@ -10,12 +10,12 @@ from typing import Any, Protocol
 
 from pydantic_core import to_json
 
-from chalicelib.domain.briefs import Brief
 from chalicelib.domain.errors import BadInput, NotFound
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, NewEvent, Stored
-from chalicelib.domain.objects import KEYED, ObjectRef, State
-from chalicelib.domain.path_query import PathPattern, PathQuery
+from chalicelib.domain.events.event import Event, NewEvent, Stored
+from chalicelib.domain.events.event_type import EventType
+from chalicelib.domain.objects.path_query import PathPattern, PathQuery
+from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
+from chalicelib.domain.objects.summary import Brief
 from chalicelib.domain.vocabularies import job, push, scheduler
 
 

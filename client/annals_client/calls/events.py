@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from annals_client.errors import Torn, Unexpected
-from annals_client.steps import ANSWER_S, Give, Manners, Pause, Request, Steps, Values, ask
+from annals_client.sans_io import ANSWER_S, Give, Manners, Pause, Request, Steps, Values, ask
 from annals_client.values import Condition, Event, Newest, NewEvent, Published
 from annals_client.wire import condition_json, event_of, new_event_json, published_of, several
 

@@ -3,7 +3,7 @@
 from typing import cast
 from urllib.parse import quote
 
-from annals_client.steps import Manners, Request, Steps, told
+from annals_client.sans_io import Manners, Request, Steps, told
 from annals_client.values import Me, Report, System
 
 

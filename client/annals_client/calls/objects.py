@@ -2,7 +2,7 @@
 
 from urllib.parse import quote
 
-from annals_client.steps import Manners, Request, Steps, told
+from annals_client.sans_io import Manners, Request, Steps, told
 from annals_client.values import Snapshot
 from annals_client.wire import snapshot_of
 

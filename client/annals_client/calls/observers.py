@@ -6,7 +6,7 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from annals_client.errors import NotFound
-from annals_client.steps import Give, Manners, Request, Steps, Values, told
+from annals_client.sans_io import Give, Manners, Request, Steps, Values, told
 from annals_client.values import Failure, Observer, Replayed
 from annals_client.wire import replayed_of, several, time_text
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Literal
 
 from annals_client.calls.events import selection
-from annals_client.steps import Give, Manners, Request, Steps, Values, told
+from annals_client.sans_io import Give, Manners, Request, Steps, Values, told
 from annals_client.values import Event, Id
 from annals_client.wire import event_of, time_text
 

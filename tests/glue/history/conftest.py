@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from glue_jobs.history import Writing, load_exports
-from glue_jobs.lake import Lake, Load
-from glue_jobs.storage import Storage
+from glue_jobs.lake.lake import Lake, Load
+from glue_jobs.lake.storage import Storage
 from tests.glue import without_spark
 from tests.glue.history.exports import Row, commits_of, full_export, rows_in
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from glue_jobs.history import load_exports
-from glue_jobs.lake import EventFile, Lake, Load
-from glue_jobs.storage import Storage
+from glue_jobs.lake.lake import EventFile, Lake, Load
+from glue_jobs.lake.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from glue_jobs.errors import Conflict
-from glue_jobs.lake import EventFile, Load, known_logs
+from glue_jobs.lake.lake import EventFile, Load, known_logs
 from glue_jobs.transforms.commits import Known, each_once, joined_spans, spans_of, unknown
 
 SESSIONS = st.lists(st.integers(1, 30))

@@ -12,8 +12,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from glue_jobs.history import load_exports
-from glue_jobs.lake import Lake, Load
-from glue_jobs.storage import Storage
+from glue_jobs.lake.lake import Lake, Load
+from glue_jobs.lake.storage import Storage
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place
 from tests.glue.history.exports import commits_of, rows_of

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from glue_jobs.data_files import LONGEST_LINE_BYTES
 from glue_jobs.errors import BrokenExport, Conflict, HistoryError
-from glue_jobs.inflating import MOST_BYTES
+from glue_jobs.exports.inflate import MOST_BYTES
+from glue_jobs.exports.reader import LONGEST_LINE_BYTES
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place
 from tests.glue.history.exports import FILES, FOLDER, SUMMARY, Commit, Event, commits_of, rows_of

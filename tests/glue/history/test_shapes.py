@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from glue_jobs.data_files import BLOCK_BYTES, READ_BYTES, items
 from glue_jobs.errors import BrokenExport
-from glue_jobs.exports import DataFile, find_exports
-from glue_jobs.storage import Storage
+from glue_jobs.exports.manifest import DataFile, find_exports
+from glue_jobs.exports.reader import BLOCK_BYTES, READ_BYTES, items
+from glue_jobs.lake.storage import Storage
 from glue_jobs.transforms import commits as transforms
 from tests.glue.history import exports
 from tests.glue.history.conftest import Place

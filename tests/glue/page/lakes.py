@@ -8,8 +8,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet
 
-from glue_jobs.lake import Lake
-from glue_jobs.page.figures import Figures, figures_of
+from glue_jobs.lake.lake import Lake
+from glue_jobs.page.metrics import Figures, figures_of
 from glue_jobs.page.period import Period
 from glue_jobs.page.rendering import write_pages
 from glue_jobs.page.tables import tables_of

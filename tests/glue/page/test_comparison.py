@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from glue_jobs.lake import Lake
+from glue_jobs.lake.lake import Lake
 from tests.glue.page.lakes import Days, events, job, page, write_lake
 from tests.glue.page.reading import changes, tiles
 

@@ -4,7 +4,6 @@ An event is written `{"event": "finish", "node": "n1", "id": 117, "type": "backu
 is `job/finish/n1/backup`, its key `/job/117`; that of a set's is `jobset/finishJobSet/n1`, its key `/jobset/7`.
 """
 
-from chalicelib.domain.vocabularies.job.briefs import brief_of
 from chalicelib.domain.vocabularies.job.events import new_event, own_json
 from chalicelib.domain.vocabularies.job.objects import (
     COLLECTIONS,
@@ -18,6 +17,7 @@ from chalicelib.domain.vocabularies.job.objects import (
     refs_of_key,
     whole,
 )
+from chalicelib.domain.vocabularies.job.summary import brief_of
 
 __all__ = [
     "COLLECTIONS",

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, model_validator
 
-from chalicelib.domain.event_types import EventType, Subtype
-from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
+from chalicelib.domain.events.event_type import EventType, Subtype
+from chalicelib.domain.lazy import once_for_each
 from chalicelib.domain.model import Model, WholeNumber
-from chalicelib.domain.once import once_for_each
 from chalicelib.domain.timestamps import LAST_S
 
 JOB = "job"

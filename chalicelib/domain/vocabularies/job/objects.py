@@ -5,8 +5,8 @@ from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain.events import Event, Stored
-from chalicelib.domain.objects import ObjectRef, State
+from chalicelib.domain.events.event import Event, Stored
+from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, OF_JOB, OF_JOBSET, number_of
 from chalicelib.domain.vocabularies.job.jobs import folded_job
 from chalicelib.domain.vocabularies.job.jobsets import ended_of, failed_of, folded_jobset

@@ -4,7 +4,6 @@ An event is written `{"event": "quorum_vote", "job": "117", "node": "n1", "statu
 `push/quorum_vote`, its key `/push/117`.
 """
 
-from chalicelib.domain.vocabularies.push.briefs import brief_of
 from chalicelib.domain.vocabularies.push.events import (
     aliases,
     canonical,
@@ -16,6 +15,7 @@ from chalicelib.domain.vocabularies.push.events import (
     refs_of_key,
 )
 from chalicelib.domain.vocabularies.push.jobs import COLLECTIONS, fold, is_whole, whole
+from chalicelib.domain.vocabularies.push.summary import brief_of
 
 __all__ = [
     "COLLECTIONS",

@@ -6,10 +6,10 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, StrictBool, StringConstraints, TypeAdapter, ValidationError, model_validator
 from pydantic_core import to_json
 
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, JsonPayload, NewEvent, Stored
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, Stored
+from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.model import Model, WholeNumber
-from chalicelib.domain.objects import ObjectRef
+from chalicelib.domain.objects.ref import ObjectRef
 
 NAME = "push"
 PUSH_JOB = "pushJob"

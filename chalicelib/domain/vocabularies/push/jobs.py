@@ -9,8 +9,8 @@ from typing import Any
 from pydantic_core import to_json
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events import Event
-from chalicelib.domain.objects import State
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.objects.ref import State
 from chalicelib.domain.vocabularies.push.events import PUSH_JOB
 
 COLLECTIONS: Mapping[str, str] = {PUSH_JOB: "jobs"}

@@ -4,7 +4,6 @@ An event is written `{"TYPE": "OrderStepEnded", "key": "/chain,1", "nodeTransiti
 type is `scheduler/OrderEvent/OrderStepEnded`: the hierarchy is the type.
 """
 
-from chalicelib.domain.vocabularies.scheduler.briefs import brief_of
 from chalicelib.domain.vocabularies.scheduler.events import new_event, own_json
 from chalicelib.domain.vocabularies.scheduler.overviews import (
     COLLECTIONS,
@@ -18,6 +17,7 @@ from chalicelib.domain.vocabularies.scheduler.overviews import (
     refs_of_key,
     whole,
 )
+from chalicelib.domain.vocabularies.scheduler.summary import brief_of
 
 __all__ = [
     "COLLECTIONS",

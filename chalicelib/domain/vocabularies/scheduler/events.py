@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, Field, StringConstraints, TypeAdapter, ValidationError, create_model
 
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.event_types import EventType
-from chalicelib.domain.events import Event, JsonPayload, NewEvent
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
+from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.model import Model, WholeNumber
 
 NAME = "scheduler"

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events import Event, Stored
-from chalicelib.domain.objects import ObjectRef, State
+from chalicelib.domain.events.event import Event, Stored
+from chalicelib.domain.objects.ref import ObjectRef, State
 
 COLLECTIONS: Mapping[str, str] = {
     "order": "orders",

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pydantic_core import to_json
 
-from chalicelib.domain.objects import State
+from chalicelib.domain.objects.ref import State
 
 COUNTERS = (
     "total",

@@ -1,0 +1,1 @@
+"""Mail: messages, SMTP, SES, maildir."""

@@ -1,1 +1,0 @@
-"""HTTP in and out: requests parsed, answers written, problems told, callers known."""

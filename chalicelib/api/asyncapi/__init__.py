@@ -1,5 +1,0 @@
-"""The feeds' description, AsyncAPI 3.0: made of the API's description, so that both say the same."""
-
-from chalicelib.api.asyncapi.document import document
-
-__all__ = ["document"]

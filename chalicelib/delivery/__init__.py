@@ -1,1 +1,0 @@
-"""How observers are told: templates, and one module for each way out."""

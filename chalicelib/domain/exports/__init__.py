@@ -1,0 +1,1 @@
+"""The layout of exports, on disk and in S3."""

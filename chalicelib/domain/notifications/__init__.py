@@ -1,0 +1,1 @@
+"""Observers, deliveries, and the delivery message on the queue."""

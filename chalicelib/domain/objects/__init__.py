@@ -1,0 +1,1 @@
+"""Objects that events describe: references, path queries, summaries."""

@@ -1,0 +1,1 @@
+"""Organizations and the groups that grant permissions."""

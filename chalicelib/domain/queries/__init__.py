@@ -1,0 +1,1 @@
+"""Queries over events: filters, EventSeq results, pages, time series."""

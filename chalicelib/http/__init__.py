@@ -1,0 +1,1 @@
+"""The HTTP API: parses requests, calls one service, renders responses."""

@@ -1,0 +1,1 @@
+"""Callers: tokens, issuer keys, tickets, and the authorizer."""

@@ -1,0 +1,70 @@
+"""Answers of the routes of the installation, and problems."""
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from chalicelib.domain.events.ids import EventId
+from chalicelib.http.openapi.answers.events import EventIdentity
+
+
+class Organization(TypedDict):
+    """An organization, and the number of its log."""
+
+    organization: str
+    server: Annotated[int, Field(ge=1)]
+
+
+class LogHead(TypedDict):
+    """Where a log ends."""
+
+    id: EventIdentity
+    eventId: EventId
+
+
+class Health(TypedDict):
+    """Alive, and where the logs stand."""
+
+    status: Literal["ok"]
+    version: str
+    heads: list[LogHead]
+
+
+class OpenApi(TypedDict):
+    """This document."""
+
+    openapi: str
+    info: dict[str, Any]
+    servers: list[dict[str, Any]]
+    tags: list[dict[str, Any]]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+
+
+class AsyncApi(TypedDict):
+    """The description of the feeds."""
+
+    asyncapi: str
+    info: dict[str, Any]
+    defaultContentType: str
+    channels: dict[str, Any]
+    operations: dict[str, Any]
+    components: dict[str, Any]
+
+
+class Problem(TypedDict):
+    """What is wrong, and what is right (RFC 9457)."""
+
+    type: str
+    title: str
+    status: Annotated[int, Field(ge=400, le=599)]
+    detail: str
+    eventId: NotRequired[EventId]
+    error: NotRequired[list[str]]
+
+
+class GatewayMessage(TypedDict):
+    """A refusal by API Gateway itself."""
+
+    message: str

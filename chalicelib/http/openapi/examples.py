@@ -1,0 +1,140 @@
+"""Examples: one request for each operation, or some, in an order in which they work. Tests send them all."""
+
+from chalicelib.http.openapi.example import Example
+
+_NDJSON = {"Accept": "application/x-ndjson"}
+_SSE = {"Accept": "text/event-stream"}
+_PUSH = {"org": "local", "job": "j200"}
+
+_DEPLOYED = {
+    "type": ["deploy", "finished"],
+    "key": "/web",
+    "sourceTimestamp": "2026-11-04T11:07:36Z",
+    "payload": {"type": "json", "data": {"revision": "4f2a"}},
+}
+_ONLY_ONE = {"failIfEventsMatch": {"types": ["deploy/started"], "keys": ["/db"]}, "after": 0}
+_JOB = {"node": "n1", "id": 4800, "type": "backup", "props": {"author": "anna"}}
+_MINE = {"scope": "private", "channel": "app", "events": "create, finish"}
+_ORDER = "/folder/chain,117"
+
+EXAMPLES = (
+    Example("post_events", body={"events": [_DEPLOYED]}, headers={"Idempotency-Key": "deploy-4f2a"}, status=201),
+    Example(
+        "post_events",
+        body={"events": [{"type": ["deploy", "started"], "key": "/db"}], "condition": _ONLY_ONE},
+        status=201,
+    ),
+    Example(
+        "post_job_events",
+        body={
+            "events": [
+                {"event": "createJobSet", "node": "n1", "id": 48, "jobs": [{"node": "n1", "type": "backup"}]},
+                {"event": "create", **_JOB, "jobset": 48},
+                {"event": "progress", **_JOB, "jobset": 48, "log": {"message": "copying", "level": 1}},
+                {"event": "finish", **_JOB, "jobset": 48, "success": "1", "message": "done"},
+            ]
+        },
+        status=201,
+    ),
+    Example(
+        "post_scheduler_events",
+        body={
+            "events": [
+                {"TYPE": "OrderAdded", "key": _ORDER, "nodeId": "A"},
+                {"TYPE": "OrderStarted", "key": _ORDER},
+                {"TYPE": "OrderStepStarted", "key": _ORDER, "nodeId": "A", "taskId": "9"},
+                {"TYPE": "TaskStarted", "key": {"jobPath": "/folder/job", "taskId": "9"}},
+                {"TYPE": "JobChainStateChanged", "key": "/folder/chain", "state": "active"},
+                {"TYPE": "JobStateChanged", "key": "/folder/job", "state": "running"},
+                {"TYPE": "FileBasedActivated", "key": "Job:/folder/job"},
+                {"TYPE": "SchedulerInitiated"},
+            ]
+        },
+        status=201,
+    ),
+    Example(
+        "post_push_events",
+        body={
+            "events": [
+                {
+                    "event": "start",
+                    "job": "j200",
+                    "command": "chef-client",
+                    "run_timeout": 60,
+                    "node_count": 1,
+                    "user": "anna",
+                },
+                {"event": "quorum_vote", "job": "j200", "node": "n1", "status": "success"},
+                {"event": "quorum_succeeded", "job": "j200"},
+                {"event": "rehab", "job": "j200", "node": "n1"},
+                {"event": "run_start", "job": "j200", "node": "n1"},
+                {"event": "run_complete", "job": "j200", "node": "n1", "status": "success"},
+                {"event": "job_complete", "job": "j200", "status": "complete"},
+            ]
+        },
+        status=201,
+    ),
+    Example("get_events", query={"types": ["deploy/*", "job/finish/*"], "after": "0", "limit": "10"}),
+    Example("get_events", query={"timeout": "0.2s", "heartbeat": "0.1s"}, headers=_NDJSON),
+    Example("get_events", query={"timeout": "0.2s"}, headers={**_SSE, "Last-Event-ID": "0"}),
+    Example("events_latest_get", query={"types": ["deploy/*"]}),
+    Example("events_latest_post", body={"types": [["deploy", "?"], "job/*"]}),
+    Example("events_timeseries_get", query={"tFrom": "2026-11-01T00:00:00Z", "order": "ascending", "maxResults": "5"}),
+    Example("events_timeseries_post", body={"types": ["deploy/*"], "tTo": {"s": 4102444800, "us": 0}, "maxResults": 5}),
+    Example("events_server_get", query={"lastEventId": "1.1.0", "maxResults": "2"}),
+    Example("events_server_post", body={"maxResults": 2}),
+    Example("jobscheduler_get", path={"collection": "order"}, query={"return": "OrderStatistics"}),
+    Example("jobscheduler_get", path={"collection": "event"}, query={"return": "Event", "limit": "3"}),
+    Example("jobscheduler_get_at_path", path={"collection": "order", "path": "folder/"}),
+    Example("jobscheduler_get_at_path", path={"collection": "order", "path": "folder/chain,117"}),
+    Example(
+        "jobscheduler_post",
+        path={"collection": "order"},
+        query={"return": "OrderEvent", "after": "0"},
+        body={"path": "/folder/"},
+    ),
+    Example("get_objects", path={"collection": "order"}),
+    Example("get_objects", path={"collection": "jobset"}),
+    Example("get_objects_at_path", path={"collection": "pushJob", "path": "j200"}),
+    Example("get_objects_at_path", path={"collection": "task", "path": "folder/*"}),
+    Example("get_job", path={"number": "4800"}),
+    Example("get_jobset", path={"number": "48"}),
+    Example("push_jobs", path={"org": "local"}, query={"limit": "10"}),
+    Example("push_job", path=_PUSH),
+    Example("job_feed", path=_PUSH, headers=_SSE),
+    Example("organization_feed", path={"org": "local"}, query={"after": "0"}, headers=_SSE, is_endless=True),
+    Example(
+        "put_observer",
+        path={"name": "mine"},
+        body=_MINE,
+        status=201,
+    ),
+    Example("post_preview", path={"name": "mine"}, body={"configuration": _MINE}),
+    Example("post_test", path={"name": "mine"}),
+    Example("get_observers"),
+    Example("get_observer", path={"name": "mine"}),
+    Example("post_replay", path={"name": "mine"}, body={"since": "2026-01-01T00:00:00Z"}),
+    Example("get_failures", path={"name": "mine"}, query={"limit": "10"}),
+    Example("post_retry", path={"name": "mine"}),
+    Example("get_inbox", path={"user": "anna"}, query={"timeout": "5s"}),
+    Example("delete_observer", path={"name": "mine"}),
+    Example("get_objects", path={"collection": "job"}, query={"brief": "yes", "limit": "10", "search": "backup"}),
+    Example("get_objects_at_path", path={"collection": "job", "path": "4800"}, query={"at": "9007199254740991"}),
+    Example("get_reports"),
+    Example("post_report_link", path={"name": "report"}, status=404),
+    Example("get_report", path={"name": "report"}, query={"ticket": "…"}, status=403),
+    Example("post_sign_in", body={"code": "…"}, status=403),
+    Example("get_me"),
+    Example("get_system"),
+    Example("put_organization", path={"org": "local"}),
+    Example("get_health"),
+    Example("get_openapi"),
+    Example("get_asyncapi"),
+    Example("get_page"),
+    Example("get_file", path={"path": "app.js"}),
+)
+
+
+def of(operation: str) -> list[Example]:
+    """The examples of an operation."""
+    return [example for example in EXAMPLES if example.operation == operation]

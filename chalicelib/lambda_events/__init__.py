@@ -1,0 +1,1 @@
+"""Parsers for the events that AWS sends to our Lambda functions, and their responses."""

@@ -1,0 +1,1 @@
+"""Operator services: status, health, sign-in, recovery of consumers."""

@@ -1,0 +1,1 @@
+"""Log consumers: checkpoints, catch-up, and the projector."""

@@ -1,0 +1,1 @@
+"""Exports of the log, and the reports made from them."""

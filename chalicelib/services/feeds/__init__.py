@@ -1,0 +1,1 @@
+"""Long polls and streams: suspendable reads and the notifiers that resume them."""

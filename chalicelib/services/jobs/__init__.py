@@ -1,0 +1,1 @@
+"""Job events: publishing with rules, timeouts, order statistics."""

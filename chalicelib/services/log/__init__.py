@@ -1,0 +1,1 @@
+"""Writing: append, group commit, publish, ingest, and the organization directory."""

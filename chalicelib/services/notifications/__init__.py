@@ -1,0 +1,1 @@
+"""Notifications: match events with observers, build messages, deliver them."""

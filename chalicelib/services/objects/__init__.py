@@ -1,0 +1,1 @@
+"""Snapshots and lists of objects."""

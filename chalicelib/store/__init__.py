@@ -1,1 +1,0 @@
-"""Adapters of the services' ports: `sqlite` for one machine, `dynamodb` for AWS."""

@@ -1,0 +1,1 @@
+"""The history and report files."""

@@ -1,0 +1,1 @@
+"""The Spark session and the JVM it runs in."""

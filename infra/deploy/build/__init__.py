@@ -1,0 +1,1 @@
+"""Builds the deployment package and its template."""

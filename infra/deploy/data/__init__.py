@@ -1,0 +1,1 @@
+"""Maintenance of deployed data: restore, retire, rebuild."""

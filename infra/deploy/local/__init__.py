@@ -1,0 +1,1 @@
+"""The AWS stack on this machine, on an emulator."""

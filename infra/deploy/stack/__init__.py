@@ -1,0 +1,1 @@
+"""Deploys and destroys CloudFormation stacks."""

@@ -1,0 +1,1 @@
+"""The gateway between the HTTP server and the Chalice app."""

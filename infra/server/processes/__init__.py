@@ -1,0 +1,1 @@
+"""Worker processes beside the server, and their supervisor."""

@@ -1,0 +1,1 @@
+"""Demo data, previews, and generators of documentation."""

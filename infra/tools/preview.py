@@ -1,0 +1,134 @@
+"""All messages about sample events on one page: `make preview`, and `TEMPLATES_PATH=... make preview` for your own."""
+
+import json
+import os
+from datetime import UTC, datetime
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+
+from chalicelib.adapters.templates.renderer import Templates
+from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
+
+PAGE = Path("build/preview.html")
+
+_STYLE = """
+body { margin: 0; padding: 24px; background: #e9ecf1; font: 14px/1.5 system-ui, Arial, sans-serif; color: #1f2937 }
+h1 { font-size: 22px }
+h2 { margin: 40px 0 12px; font-size: 18px }
+h3 { margin: 0 0 8px; font-size: 13px; color: #6b7280 }
+nav a { margin-right: 12px }
+.row { display: flex; flex-wrap: wrap; gap: 16px; align-items: flex-start }
+.column { flex: 1; min-width: 380px }
+.card { margin: 0 0 16px; padding: 14px; background: #fff; border: 1px solid #d5dae1; border-radius: 8px }
+.card.mail { width: 660px; max-width: 100% }
+.subject { margin: 0 0 8px; font-weight: 700 }
+iframe { width: 100%; height: 700px; border: 1px solid #d5dae1; border-radius: 4px }
+pre { margin: 0; padding: 10px; background: #f6f7f9; font-size: 12px; white-space: pre-wrap; word-break: break-word }
+.slack { margin: 0 0 12px; padding: 4px 12px; border-left: 4px solid; font-size: 15px }
+.slack a { color: #1264a3; font-weight: 700 }
+.slack .author, .slack time { font-size: 13px; color: #616061 }
+.slack .text { white-space: pre-wrap }
+.slack dl { display: grid; grid-template-columns: 1fr 1fr; gap: 6px 16px; margin: 8px 0 }
+.slack .long { grid-column: 1 / 3 }
+.slack dt { font-weight: 700; font-size: 13px }
+.slack dd { margin: 0; word-break: break-word }
+"""
+
+_AS_HIGH_AS_ITS_MAIL = "this.style.height = this.contentDocument.body.scrollHeight + 2 + 'px'"
+
+
+def main() -> None:
+    """Write the page and tell where it is."""
+    path = os.environ.get("TEMPLATES_PATH")
+    PAGE.parent.mkdir(exist_ok=True)
+    PAGE.write_text(page(Templates(Path(path) if path else None)), encoding="utf-8")
+    print(PAGE.resolve().as_uri())
+
+
+def page(templates: Templates) -> str:
+    """The page, complete in itself."""
+    shown = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
+    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in shown]
+    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
+    sections = [
+        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(shown)
+    ]
+    head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
+    body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
+    return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
+
+
+def _section(templates: Templates, number: int, title: str, name: str, fields: Scope) -> str:
+    others = "".join(card(templates, name, fields) for card in (_slack, _app, _text))
+    cards = f'{_mail(templates, name, fields)}<div class="column">{others}</div>'
+    return f'<h2 id="{number}">{escape(title)}</h2><div class="row">{cards}</div>'
+
+
+def _mail(templates: Templates, name: str, fields: Scope) -> str:
+    given = scope(name, _with_times_told(fields))
+    subject, html = (templates.render("mail", name, part, given) for part in ("subject", "html"))
+    onload = f'sandbox="allow-same-origin" onload="{_AS_HIGH_AS_ITS_MAIL}"'
+    frame = f'<iframe title="mail" {onload} srcdoc="{escape(html)}"></iframe>'
+    return _card("mail", f"Mail, {len(html.encode()) / 1024:.1f} KB", subject, frame)
+
+
+def _text(templates: Templates, name: str, fields: Scope) -> str:
+    given = scope(name, _with_times_told(fields))
+    return _card("", "Mail as text", "", f"<pre>{escape(templates.render('mail', name, 'text', given))}</pre>")
+
+
+def _slack(templates: Templates, name: str, fields: Scope) -> str:
+    post = json.loads(templates.render("slack", name, "json", scope(name, fields)))
+    shown = "".join(map(_attachment, post["attachments"]))
+    raw = f"<pre>{escape(json.dumps(post, indent=2, ensure_ascii=False))}</pre>"
+    return _card("", "Slack", "", f"{shown}<details><summary>JSON</summary>{raw}</details>")
+
+
+def _app(templates: Templates, name: str, fields: Scope) -> str:
+    subject, body = (templates.render("app", name, part, scope(name, fields)) for part in ("subject", "body"))
+    return _card("", "App", subject, f"<pre>{escape(body)}</pre>")
+
+
+def _card(kind: str, title: str, subject: str, content: str) -> str:
+    told = f'<p class="subject">{escape(subject)}</p>' if subject else ""
+    return f'<div class="card {kind}"><h3>{escape(title)}</h3>{told}{content}</div>'
+
+
+def _attachment(post: dict[str, Any]) -> str:
+    """About as Slack shows it."""
+    fields = "".join(map(_field, post["fields"]))
+    time = f"<time>{_time(post['ts'])}</time>" if "ts" in post else ""
+    return (
+        f'<div class="slack" style="border-color:{escape(post["color"])}">'
+        f'<div class="author">{_told(post.get("author_name", ""))}</div>'
+        f'<a href="{escape(post.get("title_link", "#"))}">{_told(post["title"])}</a>'
+        f'<div class="text">{_told(post.get("text", ""))}</div><dl>{fields}</dl>{time}</div>'
+    )
+
+
+def _field(field: dict[str, Any]) -> str:
+    kind = "short" if field["short"] else "long"
+    return f'<div class="{kind}"><dt>{_told(field["title"])}</dt><dd>{_told(field["value"])}</dd></div>'
+
+
+def _told(text: str) -> str:
+    """Slack's own escapes, as HTML."""
+    return escape(unescape(text))
+
+
+def _with_times_told(fields: Any) -> Any:
+    """The fields, with times as mails have them."""
+    if isinstance(fields, list):
+        return [_with_times_told(each) for each in fields]
+    if not isinstance(fields, dict):
+        return fields
+    return {name: _time(value) if name == "time" else _with_times_told(value) for name, value in fields.items()}
+
+
+def _time(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""Sizes and prices of items, as DynamoDB counts them."""
+
+from typing import Any
+
+import pytest
+
+from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
+from chalicelib.adapters.dynamodb.items import item_from_commit, item_from_receipt
+from tests.builders import a_commit, a_receipt
+
+
+@pytest.mark.parametrize(
+    ("number", "size"),
+    [
+        ("0", 1),
+        ("-0", 1),
+        ("0.00", 1),
+        ("1", 2),
+        ("12", 2),
+        ("123", 3),
+        ("1234", 3),
+        ("100", 2),
+        ("120", 3),
+        ("1000", 2),
+        ("1200", 2),
+        ("12000", 3),
+        ("007", 2),
+        ("-1", 3),
+        ("-1234", 4),
+        ("0.5", 2),
+        ("0.05", 2),
+        ("0.005", 2),
+        ("1.5", 3),
+        ("10.10", 3),
+        ("1E3", 2),
+        ("1E-130", 2),
+        ("1700000000000123", 9),
+        ("9007199254740991", 9),
+        ("9" * 38, 20),
+        ("-" + "9" * 38 + "0", 21),
+    ],
+)
+def test_a_number_takes_a_byte_and_one_for_each_pair_of_digits(number: str, size: int) -> None:
+    assert item_size({"": {"N": number}}) == size
+
+
+@pytest.mark.parametrize(
+    ("value", "size"),
+    [
+        ({"S": ""}, 0),
+        ({"S": "abc"}, 3),
+        ({"S": "ä€🎉"}, 9),
+        ({"S": "\x00\n"}, 2),
+        ({"B": ""}, 0),
+        ({"B": "/w=="}, 1),
+        ({"B": "AP8="}, 2),
+        ({"B": "AP8A"}, 3),
+        ({"BOOL": False}, 1),
+        ({"NULL": True}, 1),
+        ({"SS": ["a", "ä"]}, 3),
+        ({"NS": ["1", "123"]}, 5),
+        ({"BS": ["YQ==", "YmM="]}, 3),
+        ({"L": []}, 3),
+        ({"L": [{"S": "ab"}, {"N": "1"}]}, 3 + (1 + 2) + (1 + 2)),
+        ({"M": {}}, 3),
+        ({"M": {"ab": {"S": "c"}}}, 3 + (1 + 2 + 1)),
+        ({"M": {"a": {"L": [{"M": {}}]}}}, 3 + (1 + 1 + (3 + (1 + 3)))),
+    ],
+)
+def test_each_type_of_value_has_its_size(value: dict[str, Any], size: int) -> None:
+    assert item_size({"": value}) == size
+
+
+def test_names_count_in_utf_8() -> None:
+    assert item_size({"a": {"S": "x"}, "bc": {"S": "y"}, "ä": {"S": "z"}}) == 2 + 3 + 3
+
+
+def test_a_commit_has_the_size_that_its_parts_add_up_to() -> None:
+    commit = a_commit(session=7, request_id="r", at=1_700_000_000_000_123, prev=0, texts=("{}",))
+    server, session, at, n, prev, req, body = 6 + 2, 7 + 2, 2 + 9, 1 + 2, 4 + 1, 3 + 1, 4 + 4
+    assert item_size(item_from_commit(commit)) == server + session + at + n + prev + req + body == 48
+
+
+def test_a_receipt_has_the_size_that_its_parts_add_up_to() -> None:
+    receipt = a_receipt(key="k", session=7, request_id="r", server=1, digest="d" * 32, expires_s=1_700_086_400)
+    view, item, digest, session, req, ttl = 4 + 9, 4 + 1, 6 + 32, 7 + 2, 3 + 1, 3 + 5
+    assert item_size(item_from_receipt(receipt)) == view + item + digest + session + req + ttl == 77
+
+
+@pytest.mark.parametrize(
+    ("size", "units"),
+    [(0, 1), (1, 1), (1024, 1), (1025, 2), (2048, 2), (2049, 3), (350 * 1024, 350), (400 * 1024, 400)],
+)
+def test_a_write_costs_a_unit_for_each_kilobyte_begun(size: int, units: int) -> None:
+    assert write_units(size) == units
+
+
+@pytest.mark.parametrize(
+    ("size", "consistent", "eventual"),
+    [(0, 1, 0.5), (1, 1, 0.5), (4096, 1, 0.5), (4097, 2, 1), (12_289, 4, 2), (1024 * 1024, 256, 128)],
+)
+def test_a_read_costs_a_unit_for_each_four_kilobytes_begun_or_half(
+    size: int, consistent: float, eventual: float
+) -> None:
+    assert (read_units(size, consistent=True), read_units(size, consistent=False)) == (consistent, eventual)

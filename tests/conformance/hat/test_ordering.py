@@ -1,0 +1,41 @@
+"""Hat's order of events (H-O)."""
+
+from itertools import permutations
+
+import pytest
+
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.ids import Id
+from tests.builders import a_text
+
+
+def event(written: str) -> Event:
+    """The event written `server.session.instance @time`."""
+    id_, _, at = written.partition(" @")
+    return Event(Id.parse(id_), int(at), int(at), a_text())
+
+
+@pytest.mark.parametrize(
+    ("smaller", "greater"),
+    [
+        pytest.param("1.1.1 @5", "1.1.2 @5", id="H-O01"),
+        pytest.param("1.1.2 @5", "1.2.1 @6", id="H-O/session"),
+        pytest.param("1.1.1 @7", "1.2.1 @5", id="H-O/id-over-time-within-a-server"),
+        pytest.param("2.1.1 @4", "1.1.1 @5", id="H-O03"),
+        pytest.param("1.9.9 @4", "2.1.1 @5", id="H-O/time-over-id-across-servers"),
+        pytest.param("1.1.1 @5", "2.1.1 @5", id="H-O/same-time-on-two-servers"),
+    ],
+)
+def test_events_have_an_order(smaller: str, greater: str) -> None:
+    one, other = event(smaller), event(greater)
+    assert (one < other, one > other, other < one, other > one, one == other) == (True, False, False, True, False)
+
+
+def test_the_same_id_is_the_same_event_whatever_its_time() -> None:  # H-O05
+    one, other = event("1.1.1 @5"), event("1.1.1 @7")
+    assert (one < other, one > other, one == other, len({one, other})) == (False, False, True, 1)
+
+
+def test_however_they_come_events_are_sorted_by_time_and_id() -> None:  # H-Q33
+    in_order = [event(text) for text in ("1.1.1 @10", "1.1.2 @10", "2.1.1 @15", "1.2.1 @20")]
+    assert all(sorted(given) == in_order for given in permutations(in_order))

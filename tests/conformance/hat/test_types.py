@@ -1,0 +1,134 @@
+"""Hat's event types: matching (H-M), subscriptions (H-S), timestamps (H-T)."""
+
+from itertools import pairwise
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from chalicelib.domain import timestamps
+from chalicelib.domain.events.event import Event, NewEvent, encode
+from chalicelib.domain.events.event_type import EventType, Pattern, matches
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.queries.event_filter import Selection
+from tests.serving import Member
+
+
+def typed(text: str) -> EventType:
+    """`a/b` as a type; the empty text is the empty type."""
+    return tuple(text.split("/")) if text else ()
+
+
+@pytest.mark.parametrize(
+    ("event_type", "query", "expected"),
+    [
+        pytest.param("", "", True, id="H-M01"),
+        pytest.param("", "*", True, id="H-M02"),
+        pytest.param("", "?", False, id="H-M03"),
+        pytest.param("a", "", False, id="H-M04"),
+        pytest.param("a", "*", True, id="H-M/a-any"),
+        pytest.param("a", "?", True, id="H-M06"),
+        pytest.param("a", "?/*", True, id="H-M07"),
+        pytest.param("a", "?/?", False, id="H-M/a-two"),
+        pytest.param("a", "a", True, id="H-M09"),
+        pytest.param("a", "a/*", True, id="H-M10"),
+        pytest.param("a", "a/?", False, id="H-M/a-and-one"),
+        pytest.param("a", "b", False, id="H-M12"),
+        pytest.param("a", "a/b", False, id="H-M13"),
+        pytest.param("a", "a/b/*", False, id="H-M/a-and-b-and-any"),
+        pytest.param("a/b", "*", True, id="H-M15"),
+        pytest.param("a/b", "?", False, id="H-M16"),
+        pytest.param("a/b", "?/*", True, id="H-M/ab-one-and-any"),
+        pytest.param("a/b", "?/?", True, id="H-M18"),
+        pytest.param("a/b", "?/?/*", True, id="H-M19"),
+        pytest.param("a/b", "?/?/?", False, id="H-M/ab-three"),
+        pytest.param("a/b", "a", False, id="H-M21"),
+        pytest.param("a/b", "a/*", True, id="H-M22"),
+        pytest.param("a/b", "a/?", True, id="H-M/ab-a-and-one"),
+        pytest.param("a/b", "a/?/*", True, id="H-M24"),
+        pytest.param("a/b", "a/?/?", False, id="H-M25"),
+        pytest.param("a/b", "?/b", True, id="H-M/ab-one-and-b"),
+        pytest.param("a/b", "?/b/*", True, id="H-M27"),
+        pytest.param("a/b", "?/b/?", False, id="H-M28"),
+        pytest.param("a/b", "a/b", True, id="H-M/ab-itself"),
+        pytest.param("a/b", "a/b/*", True, id="H-M/ab-itself-and-any"),
+        pytest.param("a/b", "b/a", False, id="H-M/ab-reversed"),
+        pytest.param("a/b", "a/b/c", False, id="H-M30"),
+        pytest.param("a/b/c", "a/?/c", True, id="H-M31"),
+        pytest.param("a/b/c", "a/?/d", False, id="H-M/abc-wrong-end"),
+        pytest.param("a/b/c", "a/*", True, id="H-M/abc-a-and-any"),
+        pytest.param("a/b/c", "?/?/c", True, id="H-M/abc-two-and-c"),
+        pytest.param("a/b/c", "a/b", False, id="H-M/abc-prefix"),
+        pytest.param("", "?/*", False, id="H-M33"),
+        pytest.param("", "a", False, id="H-M/empty-a"),
+        pytest.param("", "?/?", False, id="H-M/empty-two"),
+    ],
+)
+def test_a_query_type_selects_event_types(event_type: str, query: str, expected: bool) -> None:
+    assert matches(typed(event_type), typed(query)) is expected
+
+
+@pytest.mark.parametrize(
+    ("types", "selected"),
+    [
+        pytest.param([], [], id="H-S09"),
+        pytest.param([""], [""], id="H-S10"),
+        pytest.param(["*"], ["", "a", "a/b", "b"], id="H-S11"),
+        pytest.param(["a"], ["a"], id="H-S12"),
+        pytest.param(["a", "b"], ["a", "b"], id="H-S/union"),
+        pytest.param(["a/*", "a"], ["a", "a/b"], id="H-S/overlap"),
+        pytest.param(["?/?"], ["a/b"], id="H-S/two"),
+        pytest.param(["a/*", ""], ["", "a", "a/b"], id="H-S/empty-or-a"),
+        pytest.param(["c/*"], [], id="H-S/nothing"),
+    ],
+)
+def test_a_subscription_is_the_union_of_its_query_types(types: list[str], selected: list[str]) -> None:
+    selection = Selection(types=tuple(map(typed, types)))
+    assert [text for text in ("", "a", "a/b", "b") if selection.selects(_event(typed(text)))] == selected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        pytest.param("*/a", id="H-S15/first"),
+        pytest.param("a/*/b", id="H-S15/middle"),
+        pytest.param("*/b", id="H-M34"),
+        pytest.param("*/*", id="H-S/twice"),
+    ],
+)
+def test_a_star_that_is_not_last_makes_no_query_type(query: str) -> None:
+    with pytest.raises(ValidationError, match=r"'\*' stands last"):
+        TypeAdapter[EventType](Pattern).validate_python(query)
+
+
+@pytest.mark.parametrize("query", [pytest.param("*/b", id="H-M34"), pytest.param("a/*/b", id="H-S15")])
+def test_a_star_that_is_not_last_is_a_bad_request(query: str, member: Member) -> None:
+    answer = member.get("/events", params={"types": query})
+    assert (answer.status_code, answer.json()["detail"]) == (
+        400,
+        f"types.0: in a pattern '*' stands last, unlike in '{query}'",
+    )
+
+
+def test_times_are_ordered_by_their_microseconds() -> None:  # H-T01
+    given = [(0, 0), (0, 1), (1, 0), (1, 1), (-1, 0), (-1, 1), (-1, 999_999)]
+    in_order = sorted(given, key=lambda time: timestamps.parse({"s": time[0], "us": time[1]}))
+    assert in_order == [(-1, 0), (-1, 1), (-1, 999_999), (0, 0), (0, 1), (1, 0), (1, 1)]
+    assert all(earlier < later for earlier, later in pairwise(in_order))
+
+
+@pytest.mark.parametrize(
+    ("text", "s", "us"),
+    [
+        pytest.param("1900-01-01T00:00:00.999999Z", -2_208_988_800, 999_999, id="H-T08/1900"),
+        pytest.param("2100-12-31T23:59:59.000001Z", 4_133_980_799, 1, id="H-T08/2100"),
+        pytest.param("1970-01-01T00:00:00.000000Z", 0, 0, id="H-T/epoch"),
+        pytest.param("1969-12-31T23:59:59.999999Z", -1, 999_999, id="H-T/before-epoch"),
+    ],
+)
+def test_both_spellings_of_a_time_are_the_same_time(text: str, s: int, us: int) -> None:
+    assert timestamps.parse(text) == timestamps.parse({"s": s, "us": us}) == 1_000_000 * s + us
+    assert timestamps.iso(1_000_000 * s + us) == text
+
+
+def _event(event_type: EventType) -> Event:
+    return Event(Id(1, 1, 1), 1, 1, encode(NewEvent(type=event_type)).decode())

@@ -1,0 +1,110 @@
+"""Commits: bodies that split, numbers that follow each other."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.events.body import body_of
+from chalicelib.domain.events.event import NewEvent, encode
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.log.commit import Commit, chained, next_commit
+from tests.builders import a_commit, a_text, an_append
+
+TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from([",\n", '",\n"', "],[", "\u2028", "},\n{"])
+ENCODED = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5).map(
+    lambda pairs: tuple(
+        encode(NewEvent.model_validate({"type": ["a"], "key": "k" + key, "payload": {"type": "json", "data": data}}))
+        for key, data in pairs
+    )
+)
+
+
+@given(ENCODED)
+def test_a_body_splits_back_into_its_texts_and_is_json(encoded: tuple[bytes, ...]) -> None:
+    texts = tuple(text.decode() for text in encoded)
+    commit = a_commit(texts=texts)
+    assert tuple(commit.texts) == texts
+    assert json.loads(commit.body) == [json.loads(text) for text in texts]
+
+
+@given(ENCODED, st.integers(1, 9), st.integers(1, 10**9), st.integers(0, 2**53 - 10))
+def test_the_wires_of_a_commit_are_those_of_its_events(
+    encoded: tuple[bytes, ...], server: int, session: int, at: int
+) -> None:
+    commit = a_commit(session, server=server, at=at, texts=tuple(text.decode() for text in encoded))
+    assert commit.wires == [event.wire for event in commit.events]
+    assert [json.loads(wire)["eventId"] for wire in commit.wires] == list(range(at, at + len(encoded)))
+
+
+def test_the_events_of_a_commit_are_numbered_from_one() -> None:
+    commit = a_commit(session=7, server=3, at=5_000, texts=(a_text("/a"), a_text("/b"), a_text("/c")))
+    assert [(event.id, event.event_id, event.at, event.stored.key) for event in commit.events] == [
+        (Id(3, 7, 1), 5_000, 5_000, "/a"),
+        (Id(3, 7, 2), 5_001, 5_000, "/b"),
+        (Id(3, 7, 3), 5_002, 5_000, "/c"),
+    ]
+    assert (commit.last, commit.head) == (5_002, Head(server=3, session=7, instance=3, last=5_002))
+
+
+@pytest.mark.parametrize(
+    ("head", "now_ms", "session", "at", "prev"),
+    [
+        (Head(1), 5_000, 1, 5_000_000, 0),
+        (Head(1, 4, 1, 4_000_000), 5_000, 5, 5_000_000, 4_000_000),
+        (Head(1, 4, 1, 5_000_000), 5_000, 5, 5_000_001, 5_000_000),
+        (Head(1, 4, 3, 6_000_002), 5_000, 5, 6_000_003, 6_000_002),
+        (Head(1, 4, 1, 4_000_000), 0, 5, 4_000_001, 4_000_000),
+    ],
+)
+def test_the_next_commit_follows_the_head(head: Head, now_ms: int, session: int, at: int, prev: int) -> None:
+    texts = (a_text("/a"), a_text("/b"))
+    assert next_commit(head, an_append(texts, request_id="ours"), now_ms) == Commit(
+        server=1, session=session, at=at, n=2, prev=prev, request_id="ours", body=f"[{texts[0]},\n{texts[1]}]"
+    )
+
+
+@given(st.lists(st.tuples(st.integers(0, 100), st.integers(1, 5)), max_size=10))
+def test_commits_built_one_after_the_other_are_chained(steps: list[tuple[int, int]]) -> None:
+    head, commits = Head(1), []
+    for now_ms, events in steps:
+        commits.append(next_commit(head, an_append((a_text(),) * events), now_ms))
+        head = commits[-1].head
+    assert list(chained(Head(1), commits)) == commits
+
+
+BROKEN: dict[str, list[dict[str, Any]]] = {
+    "a gap": [{"session": 1}, {"session": 3, "prev": 1_000}],
+    "a gap at the start": [{"session": 2, "prev": 0}],
+    "a repeat": [{"session": 1}, {"session": 1, "at": 2_000, "prev": 1_000}],
+    "a step back": [{"session": 1}, {"session": 2}, {"session": 1, "at": 3_000, "prev": 2_000}],
+    "another prev": [{"session": 1}, {"session": 2, "prev": 999}],
+    "no prev": [{"session": 1}, {"session": 2, "prev": 0}],
+    "a prev at the start": [{"session": 1, "prev": 5}],
+    "an EventId that does not rise": [{"session": 1}, {"session": 2, "at": 1_000}],
+    "an EventId within the one before": [
+        {"session": 1, "texts": (a_text(), a_text())},
+        {"session": 2, "at": 1_001, "prev": 1_001},
+    ],
+}
+
+
+@pytest.mark.parametrize("commits", BROKEN.values(), ids=BROKEN.keys())
+def test_a_log_that_contradicts_itself_is_noticed(commits: list[dict[str, Any]]) -> None:
+    given = [a_commit(**commit) for commit in commits]
+    reading = chained(Head(1), given)
+    assert [next(reading) for _ in given[:-1]] == given[:-1]
+    with pytest.raises(LogBroken, match=rf"session {given[-1].session} of server 1 .* does not follow session"):
+        next(reading)
+
+
+def test_a_chain_may_begin_anywhere() -> None:
+    assert list(chained(Head(1, 4, 1, 4_000), [a_commit(5), a_commit(6)])) == [a_commit(5), a_commit(6)]
+
+
+def test_a_body_has_one_event_a_line() -> None:
+    assert body_of(["{}", "{}"]) == "[{},\n{}]"

@@ -1,0 +1,213 @@
+"""Events: encoded once, decoded as they were."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from chalicelib.domain.events.event import Event, NewEvent, Stored, decode, encode
+from chalicelib.domain.events.ids import Id
+
+AWKWARD = '\u2028\u2029\x85\x00\x1f\n\r\t"\\/é漢\U0001f600 Infinity NaN ,\n'
+TEXT = st.text(st.characters(codec="utf-8"))
+SCALARS = st.none() | st.booleans() | st.integers(-(2**200), 2**200) | st.floats(allow_nan=False, allow_infinity=False)
+JSON_VALUES = st.recursive(
+    SCALARS | TEXT,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
+    max_leaves=12,
+)
+SUBTYPES = st.text(st.characters(codec="utf-8", exclude_characters="?*/"), min_size=1, max_size=20)
+TYPES = st.lists(SUBTYPES, max_size=4).map(tuple)
+KEYS = st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=50)
+MOMENTS = st.none() | st.integers(-(10**16), 10**16)
+
+
+def a_json_event(data: Any) -> NewEvent:
+    return NewEvent.model_validate({"type": ["a"], "payload": {"type": "json", "data": data}})
+
+
+@given(TYPES, KEYS, MOMENTS, JSON_VALUES)
+@example((), None, None, AWKWARD)
+@example((AWKWARD.replace("/", ""),), AWKWARD, -1, {AWKWARD: [AWKWARD]})
+@example((), None, None, [-0.0, 1e308, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0])
+def test_an_event_is_decoded_as_it_was_encoded(
+    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
+) -> None:
+    sent = {
+        "type": list(event_type),
+        "key": key,
+        "sourceTimestamp": None if source_us is None else {"s": source_us // 10**6, "us": source_us % 10**6},
+        "payload": {"type": "json", "data": data},
+    }
+    text = encode(NewEvent.model_validate(sent)).decode()
+    assert "\n" not in text
+    assert "\r" not in text
+    # repr tells 1, 1.0 and True apart, which == does not.
+    assert repr(decode(text)) == repr(Stored(event_type, key, source_us, {"type": "json", "data": data}))
+
+
+@given(TYPES, KEYS, MOMENTS, JSON_VALUES)
+def test_any_json_reader_understands_what_readers_get(
+    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
+) -> None:
+    event = NewEvent.model_validate(
+        {
+            "type": event_type,
+            "key": key,
+            "sourceTimestamp": None if source_us is None else {"s": source_us // 10**6, "us": source_us % 10**6},
+            "payload": {"type": "json", "data": data},
+        }
+    )
+    wire = Event(Id(1, 7, 2), 1_478_257_656_606_001, 1_478_257_656_606_000, encode(event).decode()).wire
+    read = json.loads(wire)
+    assert repr(read.pop("payload")) == repr({"type": "json", "data": data})
+    assert isinstance(read.pop("sourceTimestamp"), type(None) if source_us is None else str)
+    assert read == {
+        "id": {"server": 1, "session": 7, "instance": 2},
+        "eventId": 1_478_257_656_606_001,
+        "type": list(event_type),
+        "key": key,
+        "timestamp": "2016-11-04T11:07:36.606000Z",
+    }
+
+
+def test_readers_get_exactly_the_documented_members() -> None:
+    event = NewEvent.model_validate(
+        {
+            "type": ["job", "finish", "n1", "backup"],
+            "key": "/job/117",
+            "sourceTimestamp": "2016-11-04T12:07:36.5+01:00",
+            "payload": {"type": "json", "data": {"success": "1"}},
+        }
+    )
+    wire = Event(Id(1, 7, 1), 1_478_257_656_606_001, 1_478_257_656_606_001, encode(event).decode()).wire
+    assert json.loads(wire) == {
+        "id": {"server": 1, "session": 7, "instance": 1},
+        "eventId": 1_478_257_656_606_001,
+        "type": ["job", "finish", "n1", "backup"],
+        "key": "/job/117",
+        "timestamp": "2016-11-04T11:07:36.606001Z",
+        "sourceTimestamp": "2016-11-04T11:07:36.500000Z",
+        "payload": {"type": "json", "data": {"success": "1"}},
+    }
+
+
+@pytest.mark.parametrize(
+    ("sent", "kept"),
+    [
+        ({"type": []}, '{"type":[],"key":null,"sourceTimestamp":null,"payload":null}'),
+        (
+            {"type": ["a"], "payload": {"type": "json", "data": None}},
+            '{"type":["a"],"key":null,"sourceTimestamp":null,"payload":{"type":"json","data":null}}',
+        ),
+        (
+            {"type": ["a"], "payload": {"type": "binary", "name": "abc", "data": "MTIz"}},
+            '{"type":["a"],"key":null,"sourceTimestamp":null,"payload":{"type":"binary","name":"abc","data":"MTIz"}}',
+        ),
+        (
+            {"type": ["a"], "key": "/k", "sourceTimestamp": {"s": 0, "us": 1}, "payload": None},
+            '{"type":["a"],"key":"/k","sourceTimestamp":"1970-01-01T00:00:00.000001Z","payload":null}',
+        ),
+    ],
+)
+def test_the_log_keeps_this_text(sent: dict[str, object], kept: str) -> None:
+    assert encode(NewEvent.model_validate(sent)).decode() == kept
+
+
+def test_a_null_payload_is_not_the_lack_of_one() -> None:
+    null, none = a_json_event(None), NewEvent(type=("a",))
+    assert [decode(encode(event).decode()).payload for event in (null, none)] == [{"type": "json", "data": None}, None]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        float("inf"),
+        float("-inf"),
+        float("nan"),
+        {"a": [1, {"b": float("inf")}]},
+        {"a": [1, {"b": float("nan")}]},
+        ["Infinity", float("-inf")],
+        ["NaN", float("nan")],
+    ],
+)
+def test_a_number_that_json_cannot_write_is_refused(data: Any) -> None:
+    with pytest.raises(ValueError, match="number"):
+        encode(a_json_event(data))
+
+
+@pytest.mark.parametrize("data", ["Infinity", {"Infinity": "-Infinity"}, ["NaN"], 1.7976931348623157e308])
+def test_text_that_speaks_of_infinity_is_only_text(data: Any) -> None:
+    assert decode(encode(a_json_event(data)).decode()).payload == {"type": "json", "data": data}
+
+
+@pytest.mark.parametrize("data", ["", "YQ==", "YWI=", "YWJj", "+/+/", "A" * 4000])
+def test_binary_data_is_kept_as_it_is(data: str) -> None:
+    payload = {"type": "binary", "name": "n", "data": data}
+    event = NewEvent.model_validate({"type": ["a"], "payload": payload})
+    assert decode(encode(event).decode()).payload == payload
+
+
+@pytest.mark.parametrize(
+    "data", ["Y", "YQ", "YQ=", "=", "====", "YQ==YQ==", "Y Q==", "YQ==\n", "-_-_", "é", "YQ=="[::-1]]
+)
+def test_what_is_no_base64_is_refused(data: str) -> None:
+    with pytest.raises(ValidationError, match="binary data is base64 in the standard alphabet"):
+        NewEvent.model_validate({"type": ["a"], "payload": {"type": "binary", "name": "n", "data": data}})
+
+
+@pytest.mark.parametrize(
+    ("sent", "place"),
+    [
+        ({}, ("type",)),
+        ({"type": ["a"], "colour": "red"}, ("colour",)),
+        ({"type": ["a"], "id": {}}, ("id",)),
+        ({"type": ["a"], "eventId": 1}, ("eventId",)),
+        ({"type": ["a"], "timestamp": None}, ("timestamp",)),
+        ({"type": ["a"], "key": ""}, ("key",)),
+        ({"type": ["a"], "key": 5}, ("key",)),
+        ({"type": ["a"], "key": ["k"]}, ("key",)),
+        ({"type": ["a"], "sourceTimestamp": 5}, ("sourceTimestamp",)),
+        ({"type": ["a"], "payload": 5}, ("payload",)),
+        ({"type": ["a"], "payload": {}}, ("payload",)),
+        ({"type": ["a"], "payload": {"type": "xml", "data": ""}}, ("payload",)),
+        ({"type": ["a"], "payload": {"type": "json"}}, ("payload", "json", "data")),
+        ({"type": ["a"], "payload": {"type": "json", "data": 1, "more": 2}}, ("payload", "json", "more")),
+        ({"type": ["a"], "payload": {"type": "json", "data": 1, "name": "n"}}, ("payload", "json", "name")),
+        ({"type": ["a"], "payload": {"type": "binary", "data": ""}}, ("payload", "binary", "name")),
+        ({"type": ["a"], "payload": {"type": "binary", "name": "n"}}, ("payload", "binary", "data")),
+        ({"type": ["a"], "payload": {"type": "binary", "name": "n", "data": 5}}, ("payload", "binary", "data")),
+    ],
+)
+def test_what_is_no_event_is_refused_and_the_place_is_named(sent: object, place: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError) as refusal:
+        NewEvent.model_validate(sent)
+    assert [error["loc"] for error in refusal.value.errors()] == [place]
+
+
+@pytest.mark.parametrize(
+    ("sent", "name"),
+    [
+        ({"type": ["x" * 901]}, "type"),
+        ({"type": ["x" * 450, "y" * 450]}, "type"),
+        ({"type": ["é" * 451]}, "type"),
+        ({"type": ["a"], "key": "é" * 451}, "key"),
+        ({"type": ["a"], "key": "漢" * 900}, "key"),
+    ],
+)
+def test_a_type_or_key_of_more_than_900_bytes_is_refused(sent: object, name: str) -> None:
+    with pytest.raises(ValueError, match=f"a {name} may have at most 900 bytes"):
+        encode(NewEvent.model_validate(sent))
+
+
+def test_a_type_and_a_key_of_900_bytes_are_encoded() -> None:
+    event = NewEvent.model_validate({"type": ["é" * 225, "x" * 449], "key": "漢" * 300})
+    assert decode(encode(event).decode()) == Stored(("é" * 225, "x" * 449), "漢" * 300, None, None)
+
+
+def test_events_are_values() -> None:
+    with pytest.raises(ValidationError, match="frozen"):
+        NewEvent(type=("a",)).key = "k"  # type: ignore[misc]

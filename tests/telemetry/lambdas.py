@@ -1,0 +1,184 @@
+"""Lambda functions as Lambda runs them, and what they write: lines of a log, and lines of measures."""
+
+import json
+import time
+import traceback
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import repeat
+from typing import Any
+
+import pytest
+
+import app
+from chalicelib.adapters.aws.protocol import Calls
+from chalicelib.http.auth.authorizer import bearer
+
+UNITS = {"Count", "Milliseconds"}
+FUNCTION = "annals-test"
+MEMBER = {
+    "user": "anna",
+    "organizations": '["acme"]',
+    "groups": '["publishers", "readers", "admins"]',
+    "expires": "4102444800",
+}
+
+
+@dataclass(frozen=True)
+class Context:
+    """What Lambda says about the call."""
+
+    aws_request_id: str = "lambda-1"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+@dataclass(frozen=True)
+class Output:
+    """What was written."""
+
+    text: str
+
+    @property
+    def lines(self) -> list[dict[str, Any]]:
+        """All lines, each JSON."""
+        return [json.loads(line) for line in self.text.splitlines()]
+
+    @property
+    def log(self) -> list[dict[str, Any]]:
+        """The lines of the log."""
+        return [line for line in self.lines if "_aws" not in line]
+
+    @property
+    def measured(self) -> dict[str, float]:
+        """What was measured, without dimensions."""
+        found: dict[str, float] = {}
+        for line in self.lines:
+            for name, value in _values(line).items() if [] in _dimensions(line) else ():
+                found[name] = found.get(name, 0) + value
+        return found
+
+    @property
+    def kinds(self) -> dict[tuple[str, ...], dict[str, float]]:
+        """What was measured by kind."""
+        return {
+            tuple(line[name] for name in names): _values(line)
+            for line in self.lines
+            for names in _dimensions(line)
+            if names
+        }
+
+
+def request(method: str, path: str, body: object = None, **more: Any) -> dict[str, Any]:
+    """A request as API Gateway gives it to the function; its id is `request_id`."""
+    context = {
+        "resourcePath": path,
+        "httpMethod": method,
+        "path": path,
+        "requestId": more.get("request_id", "gateway-1"),
+    }
+    return {
+        "resource": path,
+        "path": path,
+        "httpMethod": method,
+        "headers": {"content-type": "application/json", **more.get("headers", {})},
+        "multiValueQueryStringParameters": {name: [value] for name, value in more.get("query", {}).items()} or None,
+        "pathParameters": more.get("path_parameters"),
+        "stageVariables": None,
+        "requestContext": {**context, "authorizer": more.get("member", MEMBER)},
+        "body": body if isinstance(body, str | None) else json.dumps(body),
+        "isBase64Encoded": False,
+    }
+
+
+def message(body: str, receives: int = 1, group: str = "acme") -> dict[str, Any]:
+    """An event of a queue with one message."""
+    attributes = {
+        "ApproximateReceiveCount": str(receives),
+        "ApproximateFirstReceiveTimestamp": "1573251510801",
+        "SequenceNumber": "18849496460467696384",
+        "MessageGroupId": group,
+    }
+    return {"Records": [{"messageId": "m1", "receiptHandle": "r1", "body": body, "attributes": attributes}]}
+
+
+def authorize(token: str) -> dict[str, str]:
+    """The event of the authorizer."""
+    return {"type": "TOKEN", "authorizationToken": token, "methodArn": "arn:aws:execute-api:eu-central-1:1:a/api/GET/"}
+
+
+class Lambda:
+    """Calls functions; what they raise is written down as Lambda does it."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+        self.raised: list[str] = []
+        """What Lambda wrote down, and told whoever called."""
+
+    def api(self, event: Mapping[str, Any], context: Context | None = None) -> Any:
+        """The function behind API Gateway."""
+        return self.call(app.app, event, context)
+
+    def authorizer(self, token: str) -> Any:
+        """The authorizer."""
+        return self.call(bearer, authorize(token))
+
+    def call(self, function: Callable[..., Any], event: Mapping[str, Any], context: Context | None = None) -> Any:
+        """Any function; None if it raises."""
+        try:
+            return function(event, context or Context())
+        except Exception as failure:
+            frames = traceback.format_list(traceback.extract_tb(failure.__traceback__))
+            self.raised.append("".join([f"{type(failure).__name__}: {failure}\n", *frames]))
+            return None
+
+    def written(self) -> Output:
+        """What was written since this was asked last, to either stream."""
+        captured = self._capsys.readouterr()
+        return Output(captured.out + captured.err)
+
+
+class Failing:
+    """The port `Calls`: an operation fails, always or so many times."""
+
+    def __init__(self, client: Calls, operation: str, make: Callable[[], Exception], times: int | None = None) -> None:
+        self._client = client
+        self._operation = operation
+        self._failures = repeat(make) if times is None else repeat(make, times)
+
+    def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+        make = next(self._failures, None) if operation == self._operation else None
+        if make is not None:
+            raise make()
+        return self._client.call(operation, params)
+
+
+def check_embedded_metrics(line: Mapping[str, Any]) -> None:
+    """Check a line against the specification of CloudWatch's embedded metric format."""
+    assert abs(line["_aws"]["Timestamp"] - time.time() * 1000) < 3_600_000
+    for directive in line["_aws"]["CloudWatchMetrics"]:
+        assert directive.keys() == {"Namespace", "Dimensions", "Metrics"}
+        assert directive["Namespace"] == "Annals"
+        assert directive["Dimensions"]
+        for names in directive["Dimensions"]:
+            assert len(names) <= 30
+            assert all(isinstance(line[name], str) and line[name] for name in names)
+        assert 0 < len(directive["Metrics"]) <= 100
+        for metric in directive["Metrics"]:
+            assert metric.keys() == {"Name", "Unit"}
+            assert metric["Unit"] in UNITS
+            values = line[metric["Name"]]
+            assert 0 < len(values) <= 100
+            assert all(isinstance(value, float) for value in values)
+
+
+def _dimensions(line: Mapping[str, Any]) -> list[list[str]]:
+    return [names for one in line.get("_aws", {}).get("CloudWatchMetrics", ()) for names in one["Dimensions"]]
+
+
+def _values(line: Mapping[str, Any]) -> dict[str, float]:
+    metrics = (
+        [metric for one in line["_aws"]["CloudWatchMetrics"] for metric in one["Metrics"]] if "_aws" in line else []
+    )
+    return {metric["Name"]: sum(line[metric["Name"]]) for metric in metrics}
