@@ -20,7 +20,7 @@ from tests.serving import ROOT
 
 AN_EVENT = NewEvent(type=("a",))
 DIGEST_IN_ANOTHER_PROCESS = """
-from chalicelib.domain.appends import Append, AppendCondition
+from chalicelib.domain.log.append import Append, AppendCondition
 condition = AppendCondition.model_validate({"failIfEventsMatch": {"types": ["a", "b/*"], "keys": list("cdefghi")}})
 print(Append(1, ("{}",), "r", condition, "k").digest)
 """

@@ -233,7 +233,7 @@ def notice(event, args):
         noticed.append(args[1][0])
 sys.addaudithook(notice)
 from chalicelib.adapters.slack.webhook import SlackPoster
-from chalicelib.domain.deliveries import SlackPost
+from chalicelib.domain.notifications.delivery import SlackPost
 port = sys.argv[1]
 SlackPoster([f"private:localhost:{{port}}"]).post(SlackPost("1", f"https://localhost:{{port}}{PATH}", "{{}}"))
 print(json.dumps(noticed))
