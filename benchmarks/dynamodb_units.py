@@ -26,7 +26,7 @@ from chalicelib.services.feeds.feed import FeedQuery, follow
 from chalicelib.services.feeds.notifiers import Looking
 from chalicelib.services.objects.snapshots import snapshot
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 EVENTS = 40_000
@@ -137,7 +137,7 @@ def at_length(directory: Path) -> Table:
 
 
 def _reads(log: CountedLog, views: CountedViews) -> Iterator[Row]:
-    present, server = Present(log, views), history.SERVER
+    present, server = LogReader(log, views), history.SERVER
     retention = Retention(log, lambda: history.AT_MS)
     retention.forgotten(server)
     key = Selection(keys=("/job/77",))
@@ -156,7 +156,7 @@ def _reads(log: CountedLog, views: CountedViews) -> Iterator[Row]:
         yield Row(name, "", {"units": log.units + views.units, "of the log": log.units, "of the views": views.units})
 
 
-def _poll(log: CountedLog, present: Present, retention: Retention, server: int) -> None:
+def _poll(log: CountedLog, present: LogReader, retention: Retention, server: int) -> None:
     elapsed = [0.0]
     looking = Looking(lambda pause_s: elapsed.__setitem__(0, elapsed[0] + pause_s), log.goes_on, lambda: elapsed[0])
     last = log.head(server).last

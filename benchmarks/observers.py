@@ -19,7 +19,7 @@ from chalicelib.domain.vocabularies.job import new_event
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.notifications.matching import Observing
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
 from chalicelib.wiring import Annals, embedded
 from chalicelib.wiring.notifications import messages
@@ -76,7 +76,7 @@ def _filled(parts: Annals, events: int) -> int:
 
 def _observed(parts: Annals, server: int, events: int) -> Row:
     """From the log to the outbox."""
-    observing = Observing(parts.observers, Present(parts.log, parts.views), parts.outbox)
+    observing = Observing(parts.observers, LogReader(parts.log, parts.views), parts.outbox)
     began = time.perf_counter()
     catch_up(observing.consumer, server, parts.log, parts.progress)
     per_s = events * EACH / (time.perf_counter() - began)

@@ -29,7 +29,7 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.ingest import ingest
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.objects.snapshots import one
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.wiring import request_id
 from infra.deploy.local.emulator import REGION
@@ -117,7 +117,7 @@ class Annals:
         dynamodb = client(DYNAMODB, endpoint, REGION)
         create_tables(dynamodb, "log", "views")
         self._log, self._views = DynamoLog(dynamodb, "log", "views"), DynamoViews(dynamodb, "views")
-        self._present = Present(self._log, self._views)
+        self._present = LogReader(self._log, self._views)
         ticks = count()
         self._appender = Appender(self._log, lambda: AT_MS + next(ticks) * 250)
         self._organizations = Organizations(self._log, self._appender)

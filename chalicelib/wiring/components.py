@@ -21,7 +21,7 @@ from chalicelib.services.notifications.matching import Observing
 from chalicelib.services.notifications.registry import Observers
 from chalicelib.services.notifications.replay import Replaying
 from chalicelib.services.ports import Clock, Log, Measure, Outbox, Views, Wake
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.settings import Settings
 
@@ -32,7 +32,7 @@ class Means:
 
     log: Log
     views: Views
-    present: Present
+    present: LogReader
     wake: Wake
     appender: Appender
     submit: Callable[[Append], Pending]
@@ -59,7 +59,7 @@ class Annals:
     clock: Clock
     log: Log
     views: Views
-    present: Present
+    present: LogReader
     retention: Retention
     wake: Wake
     appender: Appender

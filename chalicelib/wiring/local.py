@@ -14,7 +14,7 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.group_commit import GroupCommit
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, unmeasured
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import Means
 
@@ -31,7 +31,7 @@ def means(settings: Settings, clock: Clock) -> Means:
     outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
     outbox_database = Database(folder / "outbox.sqlite", outbox_schema)
     log, views, bell = SqliteLog(database), sqlite_views.SqliteViews(views_database), Bell()
-    present = Present(log, views)
+    present = LogReader(log, views)
     appender = Appender(log, clock, present=present)
 
     def mailer() -> Mailer:

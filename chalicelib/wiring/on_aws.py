@@ -14,7 +14,7 @@ from chalicelib.services.log.append_future import Settled
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, unmeasured
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import Means, request_id
 from chalicelib.wiring.telemetry import watch
@@ -29,7 +29,7 @@ def means(settings: Settings, clock: Clock) -> Means:
         dynamodb = Metered(dynamodb, measure)
     log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(dynamodb, settings.views_table)
-    present = Present(log, views)
+    present = LogReader(log, views)
     appender = Appender(log, clock, present=present, measure=measure, left_s=left_s)
 
     def mailer() -> Mailer:

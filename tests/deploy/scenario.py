@@ -10,7 +10,7 @@ from chalicelib.domain.exports.table_export import VIEW, Entry
 from chalicelib.domain.organizations.organization import inbox_of
 from chalicelib.domain.views.record import END
 from chalicelib.services.consumers.projector import rebuild
-from chalicelib.services.reading.log_reader import NEAR
+from chalicelib.services.reading.log_reader import SCAN_THRESHOLD
 from chalicelib.wiring.exports import table_exporting
 from infra.deploy.build.package import ROOT
 from tests.deploy.installation import Installation, a_token, grown
@@ -72,7 +72,7 @@ def publish(annals: Installation) -> None:
     event = _payload("publish")
     assert annals.call("publish", event) == annals.call("publish", event)
     annals.call("publish", {"org": "acme", "events": []})
-    for n in range(NEAR + 20):
+    for n in range(SCAN_THRESHOLD + 20):
         annals.call("publish", {"org": "acme", "events": [{"type": ["noise", str(n % 7)], "key": f"/noise/{n % 50}"}]})
 
 

@@ -29,7 +29,7 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness import events as given
@@ -485,14 +485,14 @@ class Reads(RuleBasedStateMachine):
         if what == "rebuild":
             rebuild(of.server, self.log, self.views, _progress)
 
-    def _present(self, of: Plain, race: Race | None = None) -> Present:
+    def _present(self, of: Plain, race: Race | None = None) -> LogReader:
         def happen() -> None:
             assert race is not None
             self.seen[f"raced by {race.what}"] += 1
             self._happen(of, race.what, race.events)
 
         moment = Once(race.uses if race else 0, happen)
-        return Present(WatchedLog(self.log, moment), WatchedViews(self.views, self.seen, moment))
+        return LogReader(WatchedLog(self.log, moment), WatchedViews(self.views, self.seen, moment))
 
     def _monotonic(self) -> float:
         return self.world.elapsed_s
@@ -533,7 +533,7 @@ class Reads(RuleBasedStateMachine):
         oldest_us = self.world.now_ms * 1000 - age_s * 1_000_000
         return Retention(self.log, self.world.clock, age_s=age_s), of.kept_since(oldest_us)
 
-    def _follow(self, present: Present, query: FeedQuery) -> EventSeq:
+    def _follow(self, present: LogReader, query: FeedQuery) -> EventSeq:
         wake = Waking(self.world, lambda: None)
         return follow(query, present, wake, Retention(self.log, self.world.clock), self._monotonic)
 

@@ -27,7 +27,7 @@ from chalicelib.services.feeds.feed import FeedQuery, follow
 from chalicelib.services.feeds.notifiers import Bell
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.exactness.plain import Plain, is_selected
 
@@ -53,7 +53,7 @@ class World:
     def __init__(self, log: SqliteLog, views: SqliteViews) -> None:
         self.log = log
         self.views = views
-        self.present = Present(log, views)
+        self.present = LogReader(log, views)
         self.ends = threading.Event()
         self.seen: Counter[str] = Counter()
 
@@ -132,7 +132,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 8)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 8)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 3)
     monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 5)
     log, views = Database(tmp_path / "log.sqlite"), Database(tmp_path / "views.sqlite", SCHEMA, durable=False)

@@ -54,7 +54,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """A vocabulary that counts, and limits so small that a few commits go beyond all of them."""
     counting: vocabularies.Vocabulary = tally
     monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, counting)
-    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 3)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 3)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 2)
     monkeypatch.setattr("chalicelib.domain.views.block.MOST_SUBTYPES", 4)
     monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 2)

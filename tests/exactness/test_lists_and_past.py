@@ -23,7 +23,7 @@ from chalicelib.services.consumers.projector import projector
 from chalicelib.services.objects.listing import Listed, ListQuery, listed
 from chalicelib.services.objects.snapshots import one, past
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Forgotten, Retention
 from tests.conformance.anyjob.anyjob import create, create_set, finish, finish_set, of_job, progress
 from tests.conformance.push.push_client import fact
@@ -65,7 +65,7 @@ class Store:
     name: str
     servers: Iterator[int] = field(default_factory=lambda: count(1))
 
-    def filled(self, commits: Sequence[Sequence[NewEvent]], projected: int) -> tuple[Present, Plain]:
+    def filled(self, commits: Sequence[Sequence[NewEvent]], projected: int) -> tuple[LogReader, Plain]:
         """A log with these commits, of which some are in the views."""
         plain, appender = Plain(next(self.servers)), World().appender(self.log)
         for number, events in enumerate(commits):
@@ -73,7 +73,7 @@ class Store:
             plain.add(appender.append(append).commit)
         if projected:
             run(projector(self.views), plain.server, self.log, self.views, projected)
-        return Present(self.log, self.views), plain
+        return LogReader(self.log, self.views), plain
 
 
 @pytest.fixture(params=["sqlite", "moto"])
@@ -155,7 +155,7 @@ def test_to_look_at_the_past_only_the_commits_with_the_object_are_read(store: St
     commits = [[job.new_event(create(1))], *noise, [job.new_event(progress(1, state="run"))], *noise]
     _, plain = store.filled(commits, len(commits))
     watched = WatchedLog(store.log)
-    present, ref = Present(watched, store.views), ObjectRef("job", "/1")
+    present, ref = LogReader(watched, store.views), ObjectRef("job", "/1")
     found = past(present, plain.server, ref, 2**53 - 1, nothing_forgotten(plain))
     assert (found.event_id, watched.fetched) == (plain.commits[31].at, 2)
 

@@ -26,7 +26,7 @@ from chalicelib.services.log.appender import Appender, granted
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Views
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness.plain import Plain, is_selected
@@ -59,7 +59,7 @@ class Reader:
 
     def __init__(self, log: WatchedLog, views: Views, of: Plain) -> None:
         self.log = log
-        self.present = Present(log, views)
+        self.present = LogReader(log, views)
         self.of = of
         self.retention = Retention(log, lambda: 0)
 

@@ -28,7 +28,7 @@ from chalicelib.services.feeds.feed import FeedQuery, follow
 from chalicelib.services.feeds.notifiers import Bell
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.scan import Form
 from chalicelib.services.reading.timeseries import timeseries
@@ -59,8 +59,8 @@ class World:
     def rebuild(self) -> None:
         rebuild(SERVER, self.log, self.views, _progress)
 
-    def present(self, moment: Callable[[], None] = lambda: None) -> Present:
-        return Present(WatchedLog(self.log, moment), WatchedViews(self.views, Counter(), moment))
+    def present(self, moment: Callable[[], None] = lambda: None) -> LogReader:
+        return LogReader(WatchedLog(self.log, moment), WatchedViews(self.views, Counter(), moment))
 
     def check_order(self) -> None:
         """Its state, its past and its events are what the log says."""
@@ -80,7 +80,7 @@ class World:
 
 @pytest.fixture
 def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    monkeypatch.setattr("chalicelib.services.reading.log_reader.NEAR", 1)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 1)
     monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 1)
     log = Database(tmp_path / "log.sqlite", durable=False)
     views = Database(tmp_path / "views.sqlite", SCHEMA, durable=False)

@@ -8,7 +8,7 @@ from itertools import islice
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 MOST = 100
@@ -32,7 +32,7 @@ class Report:
 class Reports:
     """The reports of all organizations."""
 
-    present: Present
+    present: LogReader
     retention: Retention
 
     def latest(self, server: int, name: str = "*", most: int = MOST) -> list[Report]:

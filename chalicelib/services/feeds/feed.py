@@ -11,7 +11,7 @@ from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.page import Page
 from chalicelib.services.feeds.suspension import Reading, Stream, Wait, waited
 from chalicelib.services.ports import Measure, Wake, unmeasured
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Forgotten, Retention
 from chalicelib.services.reading.scan import PAGE_BYTES, Form, Frame, Wanted, collected, collected_back, commits_for
 
@@ -48,7 +48,7 @@ class FeedQuery:
 
 def follow(
     query: FeedQuery,
-    present: Present,
+    present: LogReader,
     wake: Wake,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
@@ -59,7 +59,7 @@ def follow(
 
 def following(
     query: FeedQuery,
-    present: Present,
+    present: LogReader,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
     measure: Measure = unmeasured,
@@ -75,7 +75,7 @@ def following(
 
 def stream(
     query: FeedQuery,
-    present: Present,
+    present: LogReader,
     retention: Retention,
     heartbeat_s: float | None = None,
     once: bool = False,
@@ -145,7 +145,7 @@ def _following(
     query: FeedQuery,
     after: int | None,
     timeout_s: float,
-    present: Present,
+    present: LogReader,
     retention: Retention,
     monotonic: Callable[[], float],
     last: Page | None = None,
@@ -185,7 +185,7 @@ def _following(
     return Empty(page.event_id), page
 
 
-def _start(server: int, present: Present, after: int, forgotten: Forgotten, last: Page | None) -> tuple[Head, bool]:
+def _start(server: int, present: LogReader, after: int, forgotten: Forgotten, last: Page | None) -> tuple[Head, bool]:
     """From where to look, and whether that is near the log's end."""
     if last is not None and last.seen.last >= forgotten.last:
         return last.seen, last.complete
@@ -197,7 +197,7 @@ def _is_torn(query: FeedQuery, page: Page) -> bool:
 
 
 def _delayed(
-    query: FeedQuery, present: Present, start: Head, after: int, monotonic: Callable[[], float]
+    query: FeedQuery, present: LogReader, start: Head, after: int, monotonic: Callable[[], float]
 ) -> Reading[Page]:
     """Wait for more, then give all that came."""
     until = monotonic() + query.delay_s
@@ -207,7 +207,7 @@ def _delayed(
     return _page(query, present, start, after, is_near=False)
 
 
-def _page(query: FeedQuery, present: Present, seen: Head, after: int, is_near: bool) -> Page:
+def _page(query: FeedQuery, present: LogReader, seen: Head, after: int, is_near: bool) -> Page:
     """What comes after `seen`; if that is near the log's end, the views are of no use."""
     wanted = query.wanted
     if query.limit is not None and query.limit < 0:
@@ -223,5 +223,5 @@ def _page(query: FeedQuery, present: Present, seen: Head, after: int, is_near: b
     return page
 
 
-def _near(present: Present, seen: Head, after: int, wanted: Wanted) -> Page:
+def _near(present: LogReader, seen: Head, after: int, wanted: Wanted) -> Page:
     return collected(present.after(seen, commits_for(wanted.limit, wanted.selection)), seen, after, wanted)

@@ -16,7 +16,7 @@ from chalicelib.services.feeds.feed import FeedQuery, following, stream
 from chalicelib.services.feeds.suspension import END, Stream, at_once, next_piece
 from chalicelib.services.objects.snapshots import one, snapshot
 from chalicelib.services.ports import Clock, Measure, unmeasured
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 
@@ -40,7 +40,7 @@ class PushFeeds:
     """The feeds, and the jobs themselves."""
 
     def __init__(
-        self, present: Present, retention: Retention, clock: Clock, manner: Manner, measure: Measure = unmeasured
+        self, present: LogReader, retention: Retention, clock: Clock, manner: Manner, measure: Measure = unmeasured
     ) -> None:
         self._present = present
         self._retention = retention

@@ -28,7 +28,7 @@ from chalicelib.services.feeds.suspension import at_once
 from chalicelib.services.log.publisher import Publish
 from chalicelib.services.objects.snapshots import events_of, snapshot
 from chalicelib.services.ports import Clock
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 CREATED = ((JOB, "create", "*"),)
@@ -61,7 +61,7 @@ class Published:
 class JobPublishing:
     """The way into the log for events of jobs."""
 
-    def __init__(self, publish: Publish, present: Present, retention: Retention, clock: Clock) -> None:
+    def __init__(self, publish: Publish, present: LogReader, retention: Retention, clock: Clock) -> None:
         self._publish = publish
         self._present = present
         self._retention = retention

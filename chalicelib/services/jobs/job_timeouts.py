@@ -28,7 +28,7 @@ from chalicelib.services.consumers.consumer import Consumer, catch_up
 from chalicelib.services.log.publisher import Publish
 from chalicelib.services.objects.snapshots import one
 from chalicelib.services.ports import Clock, Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 
 RECORDS = 64
 MOST_AT_ONCE = 100
@@ -44,7 +44,7 @@ _Open = dict[str, list[float | None]]
 class Cleaning:
     """Looks for what is due, and says so in the log."""
 
-    present: Present
+    present: LogReader
     views: Views
     publish: Publish
     clock: Clock

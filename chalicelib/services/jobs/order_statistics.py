@@ -15,13 +15,13 @@ from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.vocabularies.scheduler.statistics import Statistics, changed_text, counted, statistics
 from chalicelib.services.feeds.suspension import Reading, Wait
 from chalicelib.services.objects.snapshots import snapshot, state_at, touched
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 ORDERS = "order"
 
 
-def order_statistics(present: Present, server: int, query: PathQuery) -> tuple[int, Statistics]:
+def order_statistics(present: LogReader, server: int, query: PathQuery) -> tuple[int, Statistics]:
     """The statistics of the orders that `query` means, and the EventId as of which they are right."""
     found = snapshot(present, server, ORDERS, query)
     return found.event_id, statistics(found.states.values())
@@ -40,7 +40,7 @@ class StatisticsQuery:
 
 def order_statistics_changed(
     wanted: StatisticsQuery,
-    present: Present,
+    present: LogReader,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Reading[EventSeq]:
@@ -63,7 +63,7 @@ def order_statistics_changed(
     raise AssertionError("count() does not end")
 
 
-def _differ(present: Present, server: int, query: PathQuery, since: int) -> tuple[Head, bool]:
+def _differ(present: LogReader, server: int, query: PathQuery, since: int) -> tuple[Head, bool]:
     """How far the log was looked through, and whether the orders touched since then are counted otherwise now."""
 
     def wanted(ref: ObjectRef) -> bool:

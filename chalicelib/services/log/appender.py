@@ -21,7 +21,7 @@ from chalicelib.domain.log.append import RECEIPT_S, Append, AppendCondition, Rec
 from chalicelib.domain.log.commit import Appended, Commit, chained, next_commit
 from chalicelib.services.log.write_plan import Outcome, Plan, Writing
 from chalicelib.services.ports import Clock, Log, Measure, unmeasured
-from chalicelib.services.reading.log_reader import NoViews, Present
+from chalicelib.services.reading.log_reader import LogReader, NoViews
 
 FIRST_PAUSE_S = 0.005
 LONGEST_PAUSE_S = 0.25
@@ -48,13 +48,13 @@ class Appender:
         clock: Clock,
         pause: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
-        present: Present | None = None,
+        present: LogReader | None = None,
         measure: Measure = unmeasured,
         chance: random.Random | None = None,
         left_s: Callable[[], float] = lambda: DEADLINE_S,
     ) -> None:
         self._log = log
-        self._present = present or Present(log, NoViews())
+        self._present = present or LogReader(log, NoViews())
         self._clock = clock
         self._pause = pause
         self.monotonic = monotonic

@@ -15,7 +15,7 @@ from chalicelib.services.consumers.consumer import Consumer
 from chalicelib.services.notifications.registry import Observers
 from chalicelib.services.objects.snapshots import one
 from chalicelib.services.ports import Outbox
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 
 OBSERVE = "observe"
 """The name of the consumer."""
@@ -25,7 +25,7 @@ MOST_AT_ONCE = 5_000
 class Observing:
     """Matches events with observers and puts what follows in the outbox."""
 
-    def __init__(self, observers: Observers, present: Present, outbox: Outbox) -> None:
+    def __init__(self, observers: Observers, present: LogReader, outbox: Outbox) -> None:
         self._observers = observers
         self._present = present
         self._outbox = outbox

@@ -25,7 +25,7 @@ from chalicelib.domain.notifications.observer import Configured, Observer
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.vocabularies.job.events import EVENTS, JOB, OF_JOB
 from chalicelib.services.objects.snapshots import state_at
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 
 Scope = dict[str, Any]
 LONGEST_TIME_FORMAT = 100
@@ -61,7 +61,7 @@ class Defaults:
 class Messages:
     """Makes messages of events."""
 
-    def __init__(self, templates: Templates, present: Present, defaults: Defaults) -> None:
+    def __init__(self, templates: Templates, present: LogReader, defaults: Defaults) -> None:
         self._templates = templates
         self._present = present
         self._defaults = defaults

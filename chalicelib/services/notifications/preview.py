@@ -15,7 +15,7 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.notifications.matching import Observing
 from chalicelib.services.notifications.message_builder import Messages
 from chalicelib.services.notifications.registry import Observers
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 MARK = "[Test]"
@@ -45,7 +45,7 @@ class Previewing:
     """Makes messages that are not on their way yet."""
 
     def __init__(
-        self, present: Present, retention: Retention, observers: Observers, observing: Observing, messages: Messages
+        self, present: LogReader, retention: Retention, observers: Observers, observing: Observing, messages: Messages
     ) -> None:
         self._present = present
         self._retention = retention

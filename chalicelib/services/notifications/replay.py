@@ -11,7 +11,7 @@ from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.observer import Observer
 from chalicelib.services.notifications.matching import Observing
 from chalicelib.services.ports import Outbox
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 PART_S = 5.0
@@ -39,7 +39,7 @@ class Replayed:
 class Replaying:
     """Puts deliveries of the past in the outbox; they say that they are a replay's."""
 
-    present: Present
+    present: LogReader
     retention: Retention
     observing: Observing
     outbox: Outbox

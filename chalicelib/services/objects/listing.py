@@ -7,7 +7,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.summary import Brief
 from chalicelib.services.objects.snapshots import object_views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Listed:
     more_follows: bool
 
 
-def listed(present: Present, server: int, wanted: ListQuery) -> Listed:
+def listed(present: LogReader, server: int, wanted: ListQuery) -> Listed:
     """The objects, those with the latest change first; of those that changed together, by time, then by path."""
     event_id, views = object_views(present, server, (wanted.collection,), wanted.query)
     found = [

@@ -12,7 +12,7 @@ from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import END, Checkpoint, objects_view
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Forgotten
 
 
@@ -30,7 +30,7 @@ class Snapshot:
         return self.states[path]
 
 
-def snapshot(present: Present, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
+def snapshot(present: LogReader, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
     """The objects of the collection, or of several, that `query` means, as they are now."""
     collections = (collections,) if isinstance(collections, str) else collections
     event_id, views = object_views(present, server, collections, query)
@@ -42,14 +42,14 @@ def snapshot(present: Present, server: int, collections: str | tuple[str, ...], 
 
 
 def object_views(
-    present: Present, server: int, collections: tuple[str, ...], query: PathQuery
+    present: LogReader, server: int, collections: tuple[str, ...], query: PathQuery
 ) -> tuple[int, dict[ObjectRef, ObjectView]]:
     """The objects of the collections that `query` means, gone ones too, and the EventId as of which they are so."""
 
     def wanted(ref: ObjectRef) -> bool:
         return ref.collection in collections and vocabularies.matches(query, ref)
 
-    checkpoint, views = present.found(server, lambda found: _stored(found, collections, query, present))
+    checkpoint, views = present.read_views(server, lambda found: _stored(found, collections, query, present))
     event_id = checkpoint.head.last
     for commit in present.after(checkpoint.head):
         for ref, events in touched(commit, wanted).items():
@@ -58,7 +58,7 @@ def object_views(
     return event_id, views
 
 
-def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
+def one(present: LogReader, server: int, ref: ObjectRef) -> Snapshot:
     """One object with all that it has to tell, as it is now."""
     found = snapshot(present, server, ref.collection, PathQuery((PathPattern(ref.path),)))
     if vocabularies.is_whole(ref.collection, found.one(ref.path)):
@@ -67,7 +67,7 @@ def one(present: Present, server: int, ref: ObjectRef) -> Snapshot:
     return found if state is None else Snapshot(found.event_id, {ref.path: state})
 
 
-def past(present: Present, server: int, ref: ObjectRef, event_id: int, forgotten: Forgotten) -> Snapshot:
+def past(present: LogReader, server: int, ref: ObjectRef, event_id: int, forgotten: Forgotten) -> Snapshot:
     """One object with all that it had to tell when `event_id` had been written, stamped with its last event then."""
     if _is_cut(present, server, ref, forgotten):
         return _last_known(present, server, ref, event_id)
@@ -78,18 +78,18 @@ def past(present: Present, server: int, ref: ObjectRef, event_id: int, forgotten
     return Snapshot(events[-1].event_id, {ref.path: state})
 
 
-def state_at(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
+def state_at(present: LogReader, server: int, ref: ObjectRef, event_id: int) -> State | None:
     """The state of one object when `event_id` had been written: its events folded up to there."""
     return _state(ref, list(events_of(present, server, ref, event_id)))
 
 
-def _is_cut(present: Present, server: int, ref: ObjectRef, forgotten: Forgotten) -> bool:
+def _is_cut(present: LogReader, server: int, ref: ObjectRef, forgotten: Forgotten) -> bool:
     """Whether some of the object's events are past retention: what is left does not add up to what it was."""
-    _, known = present.found(server, lambda found: present.sessions(found, ref))
+    _, known = present.read_views(server, lambda found: present.sessions(found, ref))
     return bool(known) and known[0] <= forgotten.before.session
 
 
-def _last_known(present: Present, server: int, ref: ObjectRef, event_id: int) -> Snapshot:
+def _last_known(present: LogReader, server: int, ref: ObjectRef, event_id: int) -> Snapshot:
     """The object as it is now, if it was so when `event_id` had been written."""
     now = one(present, server, ref)
     last = max((event.event_id for event in events_of(present, server, ref, now.event_id)), default=None)
@@ -106,13 +106,13 @@ def _state(ref: ObjectRef, events: Sequence[Event]) -> State | None:
     return vocabularies.whole(ref.collection, events)
 
 
-def _whole(present: Present, server: int, ref: ObjectRef, event_id: int) -> State | None:
+def _whole(present: LogReader, server: int, ref: ObjectRef, event_id: int) -> State | None:
     return vocabularies.whole(ref.collection, events_of(present, server, ref, event_id))
 
 
-def events_of(present: Present, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
+def events_of(present: LogReader, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
     """The object's events up to `event_id`, in order."""
-    checkpoint, known = present.found(server, lambda found: present.sessions(found, ref))
+    checkpoint, known = present.read_views(server, lambda found: present.sessions(found, ref))
     last = known[-1] if known else 0
     tail = (commit for commit in present.after(checkpoint.head) if commit.session > last)
     for commit in chain(present.log.commits(server, known), tail):
@@ -133,7 +133,7 @@ def touched(commit: Commit, wanted: Callable[[ObjectRef], bool]) -> dict[ObjectR
 
 
 def _stored(
-    checkpoint: Checkpoint, collections: tuple[str, ...], query: PathQuery, present: Present
+    checkpoint: Checkpoint, collections: tuple[str, ...], query: PathQuery, present: LogReader
 ) -> dict[ObjectRef, ObjectView]:
     found: dict[ObjectRef, ObjectView] = {}
     for collection, pattern in product(collections, query.patterns):

@@ -9,11 +9,11 @@ from chalicelib.domain.queries.page import Page
 from chalicelib.domain.views.projection import latest_item, latest_positions
 from chalicelib.domain.views.record import END, LATEST, Checkpoint, Record
 from chalicelib.services.ports import Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 
-def latest(servers: Sequence[int], selection: Selection, present: Present, retention: Retention) -> Page:
+def latest(servers: Sequence[int], selection: Selection, present: LogReader, retention: Retention) -> Page:
     """The last event of each selected type over all `servers`, in the order of events."""
     found: dict[EventType, Event] = {}
     event_id = 0
@@ -28,8 +28,8 @@ def latest(servers: Sequence[int], selection: Selection, present: Present, reten
     return Page(present.log.head(servers[0]), event_id, [event.wire for event in events])
 
 
-def _latest_of(server: int, selection: Selection, present: Present) -> tuple[dict[EventType, Event], int]:
-    checkpoint, places = present.found(server, lambda found: _places(found, selection, present))
+def _latest_of(server: int, selection: Selection, present: LogReader) -> tuple[dict[EventType, Event], int]:
+    checkpoint, places = present.read_views(server, lambda found: _places(found, selection, present))
     found: dict[EventType, Event] = {}
     for commit in present.log.commits(server, sorted({session for session, _ in places})):
         for event in commit.events:
@@ -42,7 +42,7 @@ def _latest_of(server: int, selection: Selection, present: Present) -> tuple[dic
     return found, last
 
 
-def _places(checkpoint: Checkpoint, selection: Selection, present: Present) -> set[tuple[int, int]]:
+def _places(checkpoint: Checkpoint, selection: Selection, present: LogReader) -> set[tuple[int, int]]:
     """Session and instance of the last events of the selected types, as far as the views know."""
     return {
         position

@@ -27,7 +27,7 @@ SHARED = 64
 SHARED_BYTES = 64 * 1024
 """So many pages, and such small ones, are kept for others who may ask for the same."""
 
-NEAR = 128
+SCAN_THRESHOLD = 128
 """So many commits are read faster than looked up."""
 
 
@@ -62,7 +62,7 @@ class NoViews:
         return 0
 
 
-class Present:
+class LogReader:
     """The log, and the views that make it quick to read. They may lag behind; what is read here does not."""
 
     def __init__(self, log: Log, views: Views) -> None:
@@ -84,7 +84,7 @@ class Present:
                 self._shared[what] = page
         return page
 
-    def found(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
+    def read_views(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
         """What `read` finds in the views, and the checkpoint up to which that is complete."""
         while True:
             checkpoint = checkpoint_of(PROJECT, server, self.views)
@@ -107,9 +107,11 @@ class Present:
 
     def ahead(self, start: Head, selection: Selection, most: int | None = None) -> Ahead:
         """The commits after `start` without those that surely hold nothing selected."""
-        if selection.everything or self.log.head(start.server).session - start.session <= NEAR:
+        if selection.everything or self.log.head(start.server).session - start.session <= SCAN_THRESHOLD:
             return Ahead(self.after(start, most), start)
-        checkpoint, indexed = self.found(start.server, lambda found: self._indexed(found, start.session, selection))
+        checkpoint, indexed = self.read_views(
+            start.server, lambda found: self._indexed(found, start.session, selection)
+        )
         if checkpoint.head.session <= start.session:
             return Ahead(self.after(start), start)
         return Ahead(chain(self._fetched(start.server, indexed), self.after(checkpoint.head)), checkpoint.head)
@@ -118,7 +120,7 @@ class Present:
         """The commits up to `start`, latest first, without those that surely hold nothing selected."""
         if selection.everything:
             return chained_back(self.log.read_back(start.server, start.session + 1))
-        checkpoint, indexed = self.found(start.server, lambda found: self._indexed(found, 0, selection))
+        checkpoint, indexed = self.read_views(start.server, lambda found: self._indexed(found, 0, selection))
         late = max(start.session - checkpoint.head.session, 0)
         early = [
             (first, min(last, start.session, checkpoint.head.session))
@@ -135,7 +137,7 @@ class Present:
         head, event_id = self.log.head(server), max(event_id, 0)
         if event_id >= head.last:
             return head
-        earlier, later = galloped(self.log, head, event_id, NEAR)
+        earlier, later = galloped(self.log, head, event_id, SCAN_THRESHOLD)
         if earlier.last > event_id:
             earlier, later = self._bounds(server, event_id, earlier.session)
         return searched(self.log, earlier, later, event_id)

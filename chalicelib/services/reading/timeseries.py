@@ -8,12 +8,12 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.timeseries import Order, TimeseriesQuery
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 
 def timeseries(
-    query: TimeseriesQuery, servers: Sequence[int], present: Present, retention: Retention, most: int
+    query: TimeseriesQuery, servers: Sequence[int], present: LogReader, retention: Retention, most: int
 ) -> Page:
     """The events, in order, never more than `most`; the page is not complete if more follow."""
     heads = [present.log.head(server) for server in servers]
@@ -28,7 +28,7 @@ def timeseries(
     return Page(heads[0], event_id, [event.wire for event in found[:limit]], complete=len(found) <= limit)
 
 
-def _position(query: TimeseriesQuery, servers: Sequence[int], present: Present) -> Order | None:
+def _position(query: TimeseriesQuery, servers: Sequence[int], present: LogReader) -> Order | None:
     """The place of the last event seen, if it exists and the query comes across it."""
     last = query.last_event_id
     if last is None or last.server not in servers:
@@ -44,7 +44,7 @@ def _sorted(
     query: TimeseriesQuery,
     position: Order | None,
     known: Mapping[int, int],
-    present: Present,
+    present: LogReader,
     retention: Retention,
     enough: int,
 ) -> Iterator[Event]:
@@ -73,7 +73,7 @@ def _is_after(query: TimeseriesQuery, event: Event, position: Order | None) -> b
 
 
 def _events(
-    query: TimeseriesQuery, position: Order | None, server: int, present: Present, forgotten: int
+    query: TimeseriesQuery, position: Order | None, server: int, present: LogReader, forgotten: int
 ) -> Iterator[Event]:
     """All events of the server between the bounds of time, in the answer's order if that is by time."""
     first, last = query.t_from, query.t_to
@@ -93,7 +93,7 @@ def _events(
         yield from commit.events
 
 
-def _back(query: TimeseriesQuery, server: int, present: Present, last: int | None) -> Iterator[Commit]:
+def _back(query: TimeseriesQuery, server: int, present: LogReader, last: int | None) -> Iterator[Commit]:
     head = present.log.head(server)
     if last is not None and last < head.last:
         # A commit at `last` has EventIds of up to a thousand more.

@@ -10,7 +10,7 @@ from chalicelib.domain.log.append import Append, encoded
 from chalicelib.services.exports.report_events import report_ready
 from chalicelib.services.exports.report_list import MOST, Report, Reports
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.services.worlds import NOW, World
 
@@ -18,19 +18,19 @@ LINK = "https://reports.example/1.html"
 
 
 @pytest.fixture(params=["sqlite", "moto"])
-def present(request: pytest.FixtureRequest) -> Present:
+def present(request: pytest.FixtureRequest) -> LogReader:
     log: Log = request.getfixturevalue(f"{request.param}_log")
     views: Views = request.getfixturevalue(f"{request.param}_views")
-    return Present(log, views)
+    return LogReader(log, views)
 
 
 @pytest.fixture
-def reports(present: Present, world: World) -> Reports:
+def reports(present: LogReader, world: World) -> Reports:
     return Reports(present, Retention(present.log, world.clock))
 
 
 @pytest.fixture
-def write(present: Present, world: World) -> Callable[..., None]:
+def write(present: LogReader, world: World) -> Callable[..., None]:
     """Append events in one commit, a second after those before."""
     appender = world.appender(present.log)
 
@@ -82,7 +82,7 @@ def test_other_events_are_no_reports(event_type: tuple[str, ...], reports: Repor
     assert reports.latest(1) == []
 
 
-def test_what_is_past_retention_is_not_listed(present: Present, world: World, write: Callable[..., None]) -> None:
+def test_what_is_past_retention_is_not_listed(present: LogReader, world: World, write: Callable[..., None]) -> None:
     write(report_ready("report", {}), report_ready("report", {}))
     write(report_ready("report", {}))
     kept = Reports(present, Retention(present.log, world.clock, events=2))

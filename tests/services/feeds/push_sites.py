@@ -10,7 +10,7 @@ from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.push_jobs import Manner, PushFeeds
 from chalicelib.services.feeds.suspension import Stream, Wait
 from chalicelib.services.ports import Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.conformance.push.push_client import Json, Parser, Sent, fact
 from tests.services.worlds import World
@@ -41,7 +41,7 @@ class Site:
     def feeds(self, manner: Manner = STREAM) -> PushFeeds:
         """The feeds, read from the log and from what the views know by now."""
         retention = Retention(self.log, self.world.clock)
-        return PushFeeds(Present(self.log, self.views), retention, self.world.clock, manner)
+        return PushFeeds(LogReader(self.log, self.views), retention, self.world.clock, manner)
 
     def project(self) -> None:
         """Bring the views up to date."""

@@ -16,7 +16,7 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty
 from chalicelib.services.feeds.feed import FeedQuery
 from chalicelib.services.feeds.feed import follow as followed
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.services.worlds import NOW, NOW_MS, World, append
 
@@ -50,7 +50,7 @@ def follow(query: FeedQuery, log: SqliteLog, wake: Scripted, monotonic: Callable
     """Follow a log whose views nobody has built yet."""
     with tempfile.TemporaryDirectory() as directory:
         database = Database(Path(directory) / "views.sqlite", SCHEMA, durable=False)
-        seq = followed(query, Present(log, SqliteViews(database)), wake, Retention(log, lambda: NOW_MS), monotonic)
+        seq = followed(query, LogReader(log, SqliteViews(database)), wake, Retention(log, lambda: NOW_MS), monotonic)
         database.close()
     return seq
 

@@ -16,7 +16,7 @@ from chalicelib.domain.views.record import PROJECT, objects_view
 from chalicelib.services.consumers.consumer import checkpoint_of
 from chalicelib.services.feeds.push_jobs import Manner, PushFeeds
 from chalicelib.services.feeds.suspension import Wait
-from chalicelib.services.reading.log_reader import NoViews, Present
+from chalicelib.services.reading.log_reader import LogReader, NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.conformance.push.push_client import SUCCESS, told
 from tests.services.feeds.push_sites import PAGE, STREAM, Site, events, last_id, resumed, steps
@@ -229,7 +229,7 @@ def test_a_job_with_hundreds_of_nodes_is_whole_before_and_after_the_views_know_i
             site.project()
         whole = site.feeds().job(1, "j1")
         assert (whole["nodes"], whole["status"], whole["out_of_order"]) == ({"succeeded": names}, "complete", [])
-        later = PushFeeds(Present(site.log, site.views), Retention(site.log, site.world.clock), late, STREAM)
+        later = PushFeeds(LogReader(site.log, site.views), Retention(site.log, site.world.clock), late, STREAM)
         (summary,) = events(steps(later.of_job(1, "j1", None))[0])
         assert (summary.name, summary.data) == ("summary", whole)
     assert stored_nodes(site) is None

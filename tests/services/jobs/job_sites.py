@@ -17,7 +17,7 @@ from chalicelib.services.log.group_commit import GroupCommit
 from chalicelib.services.log.publisher import Publish
 from chalicelib.services.objects.snapshots import one
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.conformance.anyjob.anyjob import Json
 from tests.services.worlds import World
@@ -45,9 +45,9 @@ class Site:
         return JobPublishing(publish, self.present, Retention(self.log, self.world.clock), self.world.clock)
 
     @property
-    def present(self) -> Present:
+    def present(self) -> LogReader:
         """Exact reads."""
-        return Present(self.log, self.views)
+        return LogReader(self.log, self.views)
 
     def tell(self, *own: Json, key: str | None = None, condition: AppendCondition | None = None) -> Published:
         """Publish events of jobs in one request."""
@@ -69,7 +69,7 @@ class Site:
         """Whoever cleans, perhaps through views, a log or a clock of their own."""
         views, clock = views or self.views, clock or self.world.clock
         publish = self.publish if log is None else self._publish(log)
-        return Cleaning(Present(self.log, self.views), views, publish, clock, TIMEOUT_S)
+        return Cleaning(LogReader(self.log, self.views), views, publish, clock, TIMEOUT_S)
 
     def clean(self) -> list[str]:
         """Look for what has been silent for too long; what is said to be cleaned."""

@@ -22,7 +22,7 @@ from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.services.feeds.feed import FeedQuery, follow
 from chalicelib.services.feeds.notifiers import Bell
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import Present
+from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Forgotten, Retention
 from chalicelib.services.reading.server_query import ServerQuery, query_server
 from chalicelib.services.reading.timeseries import timeseries
@@ -45,7 +45,7 @@ class Store:
     """A log and its views; each example has a server of its own."""
 
     log: SqliteLog
-    present: Present
+    present: LogReader
 
 
 @dataclass
@@ -91,7 +91,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     log_database = Database(home / "log.sqlite", durable=False)
     views_database = Database(home / "views.sqlite", SCHEMA, durable=False)
     log = SqliteLog(log_database)
-    yield Store(log, Present(log, SqliteViews(views_database)))
+    yield Store(log, LogReader(log, SqliteViews(views_database)))
     log_database.close()
     views_database.close()
 
