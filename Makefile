@@ -1,19 +1,20 @@
-# make run    the server on http://127.0.0.1:8000 (HOST, PORT and DATA_DIR change that)
-# make token  a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
-# make test   all tests;  make check  format, lint, types, import rules
-# make rebuild   build the views anew from the log, also while the server runs;  STAGE=prod those of a stage on AWS
-# make demo   fill the log with a month of made-up events;  ORG=name another organization's log
-# make report  tables and a page with charts of all that is in the log
-# make export  write what is new in the layout of a DynamoDB export
-# make preview  all messages that observers send, on a page to look at
-# make cloud  the cloud on this machine: real Lambdas on ministack, or on what AWS_ENDPOINT_URL points to
-# make api-docs  docs/api.md, from the code
-# make package  the app and its CloudFormation template for AWS, STAGE=dev, test or prod
-# make deploy  that stage to AWS: shows what would change, asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
-# make destroy  that stage with all it holds, unless it is protected
-# make restore  put back what the log of a stage lost: STAGE=prod TO=2026-11-16T10:00:00Z, or TABLE=name;  DRY=1
-# make retire  delete the events of an organization that left: STAGE=prod ORG=acme;  BEFORE=time
-# make torture, make bench, make bench-spark   proof and speed; see docs/
+# make run       start the server on http://127.0.0.1:8000 (HOST, PORT and DATA_DIR change that)
+# make token     print a token for it: make token USER=anna ORG=acme GROUPS=readers,publishers
+# make quick     tests of the inner loop;  make test  all tests
+# make check     format, lint, types, import rules, plain English
+# make rebuild   rebuild the views from the log, also while the server runs;  STAGE=prod for a stage on AWS
+# make demo      fill the log with a month of demo events;  ORG=name for another organization's log
+# make report    tables and a page with charts from the log
+# make export    write new events in the layout of a DynamoDB export
+# make preview   render all notification templates to one page
+# make cloud     the AWS version on this machine: real Lambdas on ministack, or on AWS_ENDPOINT_URL
+# make api-docs  generate docs/api.md
+# make package   build the package and the CloudFormation template: STAGE=dev, test or prod
+# make deploy    deploy a stage to AWS; shows the changes and asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
+# make destroy   delete a stage with its data, unless it is protected
+# make restore   restore commits that the log of a stage lost: STAGE=prod TO=2026-11-16T10:00:00Z, or TABLE=name;  DRY=1
+# make retire    delete the events of an organization: STAGE=prod ORG=acme;  BEFORE=time
+# make torture   fault injection;  make bench, make bench-spark  benchmarks; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
 .ONESHELL:
@@ -24,10 +25,10 @@ BIN := .venv/bin
 PIP := -m pip --disable-pip-version-check --quiet
 DATA_DIR ?= data
 export DATA_DIR
-# Servers are started by the hundred in tests: they need not be compiled each time.
+# The tests start hundreds of servers, which should not compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run token rebuild export report demo test test-spark test-spark35 check format torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
+.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -50,26 +51,28 @@ report: .venv/embedded .venv-spark/ready
 demo: .venv/embedded
 	@$(BIN)/python -m infra.tools.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
-# All that tests need; `make -j4 install` installs it side by side.
+# Everything the tests need; `make -j4 install` installs in parallel.
 install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules
 
-# What takes longest is begun first.
-LONGEST := tests/deploy tests/http/openapi/test_schemathesis.py tests/console tests/documents tests/server
+# At most one pytest worker per core.
+WORKERS ?= $(shell nproc)
+PYTEST = $(BIN)/python -m pytest
+# The slowest tests start first.
+SLOWEST := tests/deploy tests/http/openapi/test_schemathesis.py tests/console tests/documents tests/server
 
-# The tests of Spark run beside all others. What fails while others load the machine has to pass by itself.
+# Three groups, one after the other. Tests marked `serial` measure memory, threads or response times.
 test: install
-	spark=$$(mktemp)
-	$(GLUE_TESTS) -n 2 --dist loadfile > $$spark 2>&1 & beside=$$!
-	$(BIN)/python -m pytest $(or $(TESTS),-n 3 --dist loadfile --no-loadscope-reorder $(LONGEST) tests) && main=0 || main=$$?
-	wait $$beside && echo "Spark: $$(tail -1 $$spark)" || { cat $$spark; $(GLUE_TESTS) --last-failed; }
-	rm -f $$spark
-	[ $$main = 0 ] || $(BIN)/python -m pytest --last-failed
+	$(PYTEST) -n $(WORKERS) --dist loadfile --no-loadscope-reorder -m "not serial" $(or $(TESTS),$(SLOWEST) tests)
+	$(GLUE_TESTS) -n $(WORKERS) --dist loadfile
+	$(PYTEST) -m serial $(or $(TESTS),tests)
 
-# The jobs of Spark have a venv of their own, and so have their tests; they can be run on the Spark of Glue 5.1, too.
-# What takes longest is begun first.
+quick: .venv/dev
+	$(PYTEST) -n $(WORKERS) --dist loadfile -k "not ministack and not schemathesis" -m "not serial" tests/domain tests/services tests/adapters tests/http tests/lambda_events
+
+# The Spark jobs and their tests have their own venv. test-spark35 runs them on the Spark of Glue 5.1.
 GLUE_TESTS = .venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
 test-spark: .venv-spark/tests
-	$(GLUE_TESTS) -n 2 --dist loadfile
+	$(GLUE_TESTS) -n $(WORKERS) --dist loadfile
 
 test-spark35: .venv-spark35/ready
 	$(GLUE_TESTS:.venv-spark/%=.venv-spark35/%) -k "not as_glue_runs_them"
@@ -78,7 +81,8 @@ check: .venv/dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -q tests/test_layers.py
+	$(BIN)/python -m infra.tools.prose_check
+	$(PYTEST) -q tests/test_layers.py tests/test_design.py
 
 format: .venv/dev
 	$(BIN)/ruff format .
@@ -87,7 +91,7 @@ format: .venv/dev
 torture: .venv/dev .venv-ministack/ready
 	$(BIN)/python -m tests.torture $(ARGS)
 
-# ARGS="--quick", or a part of it: ARGS="--only appends,reading --sizes 10000"
+# ARGS="--quick", or some sections: ARGS="--only appends,reading --sizes 10000"
 bench: .venv/dev .venv-ministack/ready .venv-umadb/peer .venv-hat/peer .venv-eventsourcing/peer benchmarks/castore/node_modules
 	$(BIN)/python -m benchmarks $(ARGS)
 
@@ -126,17 +130,17 @@ clean:
 	@$(PYTHON) -m venv .venv
 
 .venv/embedded: requirements-embedded.txt requirements.txt | .venv/bin/python
-	@echo "Installing what the server needs into .venv ..."
+	@echo "Installing the server's dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-embedded.txt
 	@touch $@
 
 .venv/cloud: requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
-	@echo "Installing what deployments need into .venv ..."
+	@echo "Installing deployment dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-cloud.txt
 	@touch $@ .venv/embedded
 
 .venv/dev: requirements-dev.txt requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
-	@echo "Installing what development needs into .venv ..."
+	@echo "Installing development dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-dev.txt
 	@touch $@ .venv/embedded .venv/cloud
 
@@ -156,16 +160,16 @@ clean:
 	@echo "Installing Spark into .venv-spark; this takes a minute or two, once ..."
 	@$(PYTHON) -m venv .venv-spark
 	@.venv-spark/bin/python $(PIP) install -r requirements-spark.txt
-	@.venv-spark/bin/python -m glue_jobs.spark.class_archive > /dev/null 2>&1 || echo "Spark starts without an archive of its classes, a little slower."
+	@.venv-spark/bin/python -m glue_jobs.spark.class_archive > /dev/null 2>&1 || echo "Spark starts without a class archive, a little slower."
 	@touch $@
 
 .venv-spark/tests: requirements-spark-tests.txt .venv-spark/ready
 	@.venv-spark/bin/python $(PIP) install -r requirements-spark-tests.txt
 	@touch $@
 
-# A browser and Node are not for pip to install: without them what needs them says so and is left out.
+# pip cannot install a browser or Node. Tests that need them are skipped with a message if they are missing.
 %/node_modules: %/package.json
-	@if ! command -v npm > /dev/null; then echo "There is no npm: what needs $@ is left out."; exit; fi
-	@echo "Installing what comes from npm into $@ ..."
+	@if ! command -v npm > /dev/null; then echo "npm is not installed: skipping $@."; exit; fi
+	@echo "Installing npm packages into $@ ..."
 	@npm install --prefix $* --no-package-lock --no-audit --no-fund --loglevel=error
 	@touch $@

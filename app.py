@@ -1,4 +1,4 @@
-"""Annals as a Chalice app: its routes, and the functions that Lambda runs. No logic."""
+"""The Chalice app: HTTP routes and Lambda functions. It contains no logic of its own."""
 
 from functools import cache
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 from chalice.app import Chalice
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.organizations.organization import DIRECTORY
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
 from chalicelib.http.routes import (
@@ -24,20 +24,20 @@ from chalicelib.http.routes import (
     system,
 )
 from chalicelib.lambda_events import exports, sqs, streams
-from chalicelib.services.consumers.consumer import catch_up, lag
-from chalicelib.services.consumers.for_each_server import all_of, each
+from chalicelib.services.consumers.consumer import catch_up, measure_lag
+from chalicelib.services.consumers.for_each_server import for_each_server, raise_all
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import ingest as ingest_messages
-from chalicelib.services.notifications.deliverer import Delivering
-from chalicelib.services.notifications.queue_worker import deliver_batch, queue_of
-from chalicelib.wiring import Annals, annals
-from chalicelib.wiring.exports import reporting, table_exporting
-from chalicelib.wiring.telemetry import observed
+from chalicelib.services.notifications.deliverer import Deliverer
+from chalicelib.services.notifications.queue_worker import as_delivery_queue, deliver_batch
+from chalicelib.wiring import Components, get_components
+from chalicelib.wiring.exports import report_publisher, table_exporter
+from chalicelib.wiring.telemetry import telemetry_middleware
 
 app = Chalice(app_name="annals", configure_logs=False)
 app.api.binary_types = []
-for part in (
+for blueprint in (
     authorizer,
     console,
     people,
@@ -52,114 +52,126 @@ for part in (
     system,
     openapi,
 ):
-    app.register_blueprint(part.routes)
-app.register_middleware(observed)
+    app.register_blueprint(blueprint.routes)
+app.register_middleware(telemetry_middleware)
 
 
 @app.lambda_function(name="publish")
 def publish(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Append events on behalf of whoever may invoke this function."""
+    """Append events. IAM decides who may invoke this function."""
     del context
-    parts = annals()
-    wanted = requests.checked(parameters.PublishRequest, event)
-    server = parts.organizations.server(wanted.org)
-    return responses.published_value(
-        parts.publish(server, wanted.events, wanted.condition, wanted.idempotency_key).result()
+    log = get_components().log
+    request = requests.validate(parameters.PublishRequest, event)
+    server = log.organizations.server(request.org)
+    return responses.append_value(
+        log.publisher.publish(server, request.events, request.condition, request.idempotency_key)
     )
 
 
 @app.lambda_function(name="ingest")
 def ingest(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Append what the ingest queue brings; what fails is brought again."""
+    """Append the events of messages from the ingest queue. SQS redelivers messages that fail."""
     del context
-    parts = annals()
-    failures = ingest_messages(sqs.messages(event), parts.organizations, parts.appender, parts.log)
-    return sqs.partial_failures(failures)
+    components = get_components()
+    messages, log = sqs.parse_ingest_messages(event), components.log
+    failures = ingest_messages(messages, log.organizations, log.appender, components.stores.log)
+    return sqs.ingest_response(failures)
 
 
 @app.lambda_function(name="project")
 def project(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Bring the views of those logs up to date that the stream says have grown."""
+    """Update the views of the logs that the stream reports."""
     del context
-    parts = annals()
-    consumer = projector(parts.views)
-    caught_up = lag("ProjectLag", parts.clock, parts.measure)
-    failed = each(
-        streams.projected(event),
-        lambda server: catch_up(consumer, server, parts.log, parts.views, _kept(parts, server), caught_up),
-    )
-    return streams.partial_failures(event, failed)
+    components = get_components()
+    stores, consumer = components.stores, projector(components.stores.views)
+    on_caught_up = measure_lag("ProjectLag", components.clock, components.measure)
+
+    def update_views(server: int) -> None:
+        catch_up(consumer, server, stores.log, stores.views, _retention_boundary(components, server), on_caught_up)
+
+    failed = for_each_server(streams.logs_to_project(event), update_views)
+    return streams.partial_batch_response(event, failed)
 
 
 @app.lambda_function(name="observe")
 def observe(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Put in the outbox what observers are to be told about those logs that the stream says have grown."""
+    """Put the notifications about new events of the logs that the stream reports into the outbox."""
     del context
-    parts = annals()
-    consumer = parts.observing.consumer
-    caught_up = lag("ObserveLag", parts.clock, parts.measure)
-    failed = each(
-        streams.observed(event),
-        lambda server: catch_up(consumer, server, parts.log, parts.progress, _kept(parts, server), caught_up),
-    )
-    return streams.partial_failures(event, failed)
+    components = get_components()
+    stores, consumer = components.stores, components.notifications.matcher.consumer
+    on_caught_up = measure_lag("ObserveLag", components.clock, components.measure)
+
+    def notify(server: int) -> None:
+        catch_up(consumer, server, stores.log, stores.progress, _retention_boundary(components, server), on_caught_up)
+
+    failed = for_each_server(streams.logs_to_observe(event), notify)
+    return streams.partial_batch_response(event, failed)
 
 
 @app.lambda_function(name="deliver")
 def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
-    """Deliver what the outbox's queue brings; what fails is brought again."""
-    parts = annals()
+    """Send the messages from the outbox queue. SQS redelivers messages that fail."""
+    components = get_components()
     failed = deliver_batch(
-        sqs.received(event),
-        _delivering(),
-        queue_of(parts.outbox),
-        parts.clock,
+        sqs.parse_delivery_messages(event),
+        _deliverer(),
+        as_delivery_queue(components.stores.outbox),
+        components.clock,
         context.get_remaining_time_in_millis,
-        parts.measure,
+        components.measure,
     )
-    return sqs.brought_again(failed)
+    return sqs.partial_batch_response(failed)
 
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: object) -> None:
-    """Clean what has been silent for too long, in the logs of all organizations."""
+    """Close jobs that have been silent for too long, in the logs of all organizations."""
     del event, context
-    parts = annals()
-    servers = [organization.server for organization in parts.organizations.all()]
-    all_of(servers, lambda server: parts.cleaning.run(server, _kept(parts, server)))
+    components = get_components()
+    servers = [organization.server for organization in components.log.organizations.all()]
+
+    def close_silent_jobs(server: int) -> None:
+        components.jobs.timeouts.run(server, _retention_boundary(components, server))
+
+    for_each_server(servers, close_silent_jobs, on_error=raise_all)
 
 
 @app.lambda_function(name="export")
 def export(event: dict[str, Any], context: object) -> None:
-    """Start the export of what is new in the log's table, and bring on those that were started."""
+    """Start due exports of the log table and check on those that are running. Runs by schedule."""
     del event, context
-    table_exporting(annals()).run()
+    table_exporter(get_components()).run()
 
 
 @app.lambda_function(name="exported")
 def exported(event: dict[str, Any], context: object) -> None:
-    """Load into the history what S3 says has arrived."""
+    """Load exports into the history when their last file has arrived in S3."""
     del context
-    table_exporting(annals()).arrived(exports.arrived(event))
+    table_exporter(get_components()).handle_complete(exports.complete_export_ids(event))
 
 
 @app.lambda_function(name="reported")
 def reported(event: dict[str, Any], context: object) -> None:
-    """Tell every organization that its report is ready."""
+    """Publish a `report/ready` event to every organization when the reports job has succeeded."""
     del context
-    parts, run = annals(), exports.succeeded(event)
-    if run is not None and run.job == parts.settings.exports.reports_job:
-        url = parts.settings.exports.report_url
-        reporting(parts).ready("report", lambda one: {"link": report_link(url, one)}, run.run)
+    components, run = get_components(), exports.successful_job_run(event)
+    if run is None or run.job != components.settings.exports.reports_job:
+        return
+    url = components.settings.exports.report_url
+
+    def facts_of(organization: Organization) -> dict[str, str]:
+        return {"link": report_link(url, organization)}
+
+    report_publisher(components).publish_ready("report", facts_of, run.run_id)
 
 
 @cache
-def _delivering() -> Delivering:
-    from chalicelib.wiring.notifications import delivering  # noqa: PLC0415  (only who delivers waits for templates to load)
+def _deliverer() -> Deliverer:
+    from chalicelib.wiring.notifications import build_deliverer  # noqa: PLC0415  (only this function needs templates)
 
-    return delivering(annals())
+    return build_deliverer(get_components())
 
 
-def _kept(parts: Annals, server: int) -> Head | None:
-    """Before what is kept of a log; the directory is kept whole."""
-    return None if server == DIRECTORY else parts.retention.forgotten(server).before
+def _retention_boundary(components: Components, server: int) -> Head | None:
+    """The head before the first kept commit. The directory is kept completely."""
+    return None if server == DIRECTORY_SERVER else components.log.retention.boundary(server).head

@@ -1,4 +1,4 @@
-"""Settings, all from the environment."""
+"""Settings, read from environment variables."""
 
 import os
 from collections.abc import Mapping
@@ -12,24 +12,24 @@ from chalicelib.domain.organizations.groups import Groups
 
 @dataclass(frozen=True, slots=True)
 class ExportSettings:
-    """Where the log is exported to, and what becomes of it there."""
+    """Where exports, history and reports are."""
 
     directory: Path
-    """On this machine."""
+    """Local exports."""
     table_arn: str
-    """On AWS: the log's table, and where in S3 its exports go."""
+    """On AWS: ARN of the log table."""
     bucket: str
+    """On AWS: bucket of the exports."""
     prefix: str
     lake_url: str
-    """Where the history is."""
+    """Where the history job writes."""
     history_job: str
     reports_job: str
     report_url: str
-    """Where people find the report's page."""
+    """URL of the report page for people, if it is published elsewhere."""
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str]) -> Self:
-        """What the environment says."""
         get = environment.get
         return cls(
             directory=Path(get("EXPORT_DIR") or Path(get("DATA_DIR") or "data") / "exports"),
@@ -45,66 +45,66 @@ class ExportSettings:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How this process is to run."""
+    """Settings of a process."""
 
     store: str
     """`sqlite` or `dynamodb`."""
     function: str
-    """The name of the Lambda function that this is; empty if it is none."""
+    """Name of this Lambda function. Empty elsewhere."""
     tracing: bool
-    """Whether a Lambda function tells X-Ray what it does."""
+    """Whether a Lambda function sends traces to X-Ray."""
     data_dir: Path
     log_table: str
     views_table: str
-    longest_poll_s: float
-    most_results: int
+    max_poll_s: float
+    max_results: int
     streams: bool
-    """Whether an answer may come piece by piece; API Gateway cannot do that, nor can some proxies."""
-    idle_s: float
-    """So long a client of the embedded server may say nothing, or take for a request."""
-    most_connections: int
-    """So many clients the embedded server has at once, if the machine lets it."""
+    """Whether responses may be streamed. API Gateway and some proxies do not support it."""
+    idle_timeout_s: float
+    """Timeout of the embedded server for idle connections and for receiving a request."""
+    max_connections: int
+    """Maximum number of connections of the embedded server. The operating system may allow fewer."""
     wait_complete_s: float
-    """So long after its end a push job's feed shows its events; then its summary."""
+    """How long after its end the feed of a push job shows events. After that it shows the summary."""
     keep_alive_s: float
-    """A stream without an event for so long gets a comment, so that nobody thinks it dead."""
+    """Interval of keep-alive comments in a stream without events."""
     org_feed_expiration_s: float
-    """So long the events of an organization's push jobs can be asked for again."""
+    """How long the events of an organization's push jobs can be read again."""
     clean_timeout_s: float
-    """So long a job may be silent before it is cleaned."""
+    """How long a job may be silent before it is cleaned."""
     outbox_queue_url: str
     smtp_url: str
-    """Where mail goes; empty: into a maildir in the data directory."""
+    """Mail server. If empty, mail is written to a maildir in the data directory."""
     mail_from: str
     mail_title: str
     slack_hosts: tuple[str, ...]
-    """The only hosts that webhooks may be at."""
+    """Hosts that webhooks may use."""
     templates_path: Path | None
-    """Where templates are that take the place of ours."""
+    """Directory of templates that override the built-in ones."""
     public_url: str
-    """Where people find the API; links in messages begin with it."""
+    """URL of the API for people. Links in messages start with it."""
     time_zone: str
     time_format: str
     observers_file: Path
     """Observers that are configured at every start."""
     retention_s: float | None
-    """Events older than this are forgotten; None: never."""
+    """Events older than this are deleted. None: keep them."""
     retention_events: int | None
-    """All but so many of the latest are forgotten; None: none."""
+    """Number of latest events that are kept. None: keep all."""
     exports: ExportSettings
     jwt_key: str
-    """The HS256 key of local tokens; empty if an issuer signs them."""
+    """HS256 key of local tokens. Empty if an issuer signs them."""
     oidc_issuer: str
     oidc_audience: str
     jwks_url: str
-    """Where the issuer's keys are; by default what its discovery document says."""
+    """URL of the issuer's keys. By default it is taken from the discovery document."""
     org_claim: str
     groups_claim: str
     groups: Groups
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:
-        """What the environment says; on Lambda the defaults are DynamoDB's."""
+        """Some defaults differ on Lambda, for example the store."""
         get = environment.get
         function = get("AWS_LAMBDA_FUNCTION_NAME") or ""
         on_lambda = bool(function)
@@ -115,11 +115,11 @@ class Settings:
             data_dir=Path(get("DATA_DIR") or "data"),
             log_table=get("LOG_TABLE") or "annals-log",
             views_table=get("VIEWS_TABLE") or "annals-views",
-            longest_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda or get("STREAMS") == "no" else 3600)),
-            most_results=int(get("MOST_RESULTS") or 4096),
+            max_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda or get("STREAMS") == "no" else 3600)),
+            max_results=int(get("MOST_RESULTS") or 4096),
             streams=(get("STREAMS") or ("no" if on_lambda else "yes")) != "no",
-            idle_s=max(durations.parse(get("IDLE_TIME") or 75), 0.1),
-            most_connections=int(get("MOST_CONNECTIONS") or 20_000),
+            idle_timeout_s=max(durations.parse(get("IDLE_TIME") or 75), 0.1),
+            max_connections=int(get("MOST_CONNECTIONS") or 20_000),
             wait_complete_s=durations.parse(get("WAIT_COMPLETE_TIME") or 5),
             keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
             org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),

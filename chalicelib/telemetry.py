@@ -1,7 +1,9 @@
-"""Observability: the logs, measures and traces of a Lambda function. Nothing else here knows Powertools.
+"""Logs, metrics and traces of a Lambda function. Only this module uses Powertools.
 
-What is told is about Annals: no payload, no token, no header, no address. A request that went well has no line of its
-own in the log; what is measured while it is handled is one line in CloudWatch's embedded metric format.
+Telemetry contains no payloads, tokens, headers or addresses. A successful request has no log line of its own. Its
+metrics are one line in CloudWatch's embedded metric format (EMF).
+
+Threads: an invocation may measure from several threads. `MetricCollector._lock` protects its values.
 """
 
 import json
@@ -20,117 +22,116 @@ from aws_lambda_powertools.logging.formatter import LambdaPowertoolsFormatter
 from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
 from aws_lambda_powertools.tracing import Tracer
 
-from chalicelib.adapters.aws.protocol import Calls
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.domain.errors import Refused
-from chalicelib.domain.redaction import described, words
+from chalicelib.domain.redaction import safe_description, safe_message
 
 NAMESPACE: Final = "Annals"
 SERVICE: Final = "annals"
-AGES: Final = frozenset({"ProjectLag", "ObserveLag"})
-"""What is measured in milliseconds, and of which the greatest counts; all else is counted."""
+AGE_METRICS: Final = frozenset({"ProjectLag", "ObserveLag"})
+"""Metrics in milliseconds. Of several values in an invocation the largest is reported. Other metrics are summed."""
 
-_compact = partial(json.dumps, default=str, separators=(",", ":"))
+_compact_json = partial(json.dumps, default=str, separators=(",", ":"))
 _log = logging.getLogger(SERVICE)
 
 T = TypeVar("T")
 ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 
-class Watch:
-    """Watches the invocations of one function, one after the other."""
+class FunctionTelemetry:
+    """Telemetry of one Lambda function, which handles one invocation at a time."""
 
     def __init__(self, function: str, tracing: bool) -> None:
-        self.measure = Measurements()
+        self.measure = MetricCollector()
         self._logger = Logger(
             service=SERVICE, logger_handler=_Stdout(), logger_formatter=_formatter(), function_name=function
         )
-        self._tracing = Tracing(function) if tracing else None
+        self._tracer = XRayTracer(function) if tracing else None
         self._is_cold = True
 
-    def during(
+    def run_invocation(
         self,
         work: Callable[[], T],
         correlation_id: str,
         organization: str | None,
         refusal: type[Exception] | None = None,
     ) -> T:
-        """Do the work of one invocation, and tell what was measured meanwhile.
+        """Run one invocation and write its metrics.
 
-        Lambda writes down what a function raises. So what comes out of here quotes nobody, unless it is a `refusal`.
+        Lambda logs the exceptions of a function, so all but `refusal` are replaced by exceptions without user data.
         """
         self._logger.append_keys(correlation_id=correlation_id, organization=organization, cold_start=self._is_cold)
         self._is_cold = False
         try:
-            with self._traced(organization):
+            with self._trace_invocation(organization):
                 return work()
         except Exception as failure:
             if refusal is not None and isinstance(failure, refusal):
                 raise
-            raise _told(failure) from None
+            raise _redact(failure) from None
         finally:
-            self.measure.tell()
+            self.measure.flush()
 
-    def traced(self, service: str, client: Calls) -> Calls:
-        """The client of a service, with its calls told to X-Ray."""
-        return client if self._tracing is None else Traced(service, client, self._tracing)
+    def trace_client(self, service: str, client: ServiceClient) -> ServiceClient:
+        """Return `client` with tracing, if it is enabled."""
+        return client if self._tracer is None else TracedClient(service, client, self._tracer)
 
-    def _traced(self, organization: str | None) -> AbstractContextManager[None]:
-        return nullcontext() if self._tracing is None else self._tracing.invocation(organization)
+    def _trace_invocation(self, organization: str | None) -> AbstractContextManager[None]:
+        return nullcontext() if self._tracer is None else self._tracer.invocation(organization)
 
 
-class Measurements:
-    """The port `Measure`: collects what is measured during an invocation; threads may share it."""
+class MetricCollector:
+    """Implements `Measure`: collects the metrics of an invocation. Thread-safe."""
 
     def __init__(self) -> None:
-        self._mutex = threading.Lock()
+        self._lock = threading.Lock()
         self._values: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
-        # Without a service: it would be a dimension of everything.
+        # A service name would become a dimension of all metrics.
         self._metrics = AmazonCloudWatchEMFProvider(namespace=NAMESPACE, service="")
 
     def __call__(self, name: str, value: float = 1, **dimensions: str) -> None:
-        """So much of `name`; with dimensions it counts as one of its kind, too."""
-        with self._mutex:
+        with self._lock:
             values = self._values.setdefault(tuple(dimensions.items()), {})
-            if name in AGES:
+            if name in AGE_METRICS:
                 values[name] = max(value, values.get(name, 0))
             else:
                 values[name] = values.get(name, 0) + value
 
-    def tell(self) -> None:
-        """Write what was measured since the last time: a line for each set of dimensions, none if there is nothing."""
-        with self._mutex:
+    def flush(self) -> None:
+        """Write one line for each set of dimensions with values since the last flush."""
+        with self._lock:
             collected, self._values = self._values, {}
         for dimensions, values in collected.items():
-            sys.stdout.write(f"{_compact(self._told(dict(dimensions), values))}\n")
+            sys.stdout.write(f"{_compact_json(self._emf_document(dict(dimensions), values))}\n")
 
-    def _told(self, dimensions: dict[str, str], values: dict[str, float]) -> dict[str, Any]:
+    def _emf_document(self, dimensions: dict[str, str], values: dict[str, float]) -> dict[str, Any]:
         metrics = self._metrics
         metrics.clear_metrics()
         if dimensions:
             metrics.add_dimensions(**dimensions)
         for name, value in values.items():
-            metrics.add_metric(name, "Milliseconds" if name in AGES else "Count", value)
+            metrics.add_metric(name, "Milliseconds" if name in AGE_METRICS else "Count", value)
         return {**metrics.serialize_metric_set()}
 
 
-class Tracing:
-    """Tells X-Ray of invocations and of the calls to AWS within; of what fails only the type and the place."""
+class XRayTracer:
+    """Sends invocations and their calls to AWS to X-Ray. Of exceptions it sends the type and the stack, no message."""
 
     def __init__(self, function: str) -> None:
-        from aws_xray_sdk.core import patch  # type: ignore[import-untyped]  # noqa: PLC0415  (only who is traced waits)
+        from aws_xray_sdk.core import patch  # type: ignore[import-untyped]  # noqa: PLC0415  (only with tracing)
         from wrapt import register_post_import_hook  # noqa: PLC0415
 
         self._function = function
         self._recorder = cast(Any, Tracer(service=SERVICE, auto_patch=False).provider)
-        # Who calls by the SDK of AWS loads it later, if at all; its calls are told then, too.
+        # The SDK is imported later, if at all. Its calls are traced from then on.
         register_post_import_hook(lambda _: patch(("botocore",)), "botocore.client")
         emitter = self._recorder.emitter
         send = emitter.send_entity
-        emitter.send_entity = lambda entity: send(_without_words(entity))
+        emitter.send_entity = lambda entity: send(_remove_messages(entity))
 
     @contextmanager
     def invocation(self, organization: str | None) -> Iterator[None]:
-        """What is done within is one subsegment."""
+        """Record the block as one subsegment."""
         with self._recorder.in_subsegment(f"## {self._function}") as subsegment:
             subsegment.put_annotation("function", self._function)
             if organization is not None:
@@ -139,68 +140,66 @@ class Tracing:
 
     @contextmanager
     def call(self, service: str, operation: str) -> Iterator[None]:
-        """What is done within is a call of AWS."""
+        """Record the block as a call to AWS."""
         with self._recorder.in_subsegment(service, namespace="aws") as subsegment:
             subsegment.set_aws({"operation": operation})
             yield
 
 
-class Traced:
-    """The port `Calls`, with X-Ray told of each."""
+class TracedClient:
+    """A `ServiceClient` whose calls are traced."""
 
-    def __init__(self, service: str, client: Calls, tracing: Tracing) -> None:
+    def __init__(self, service: str, client: ServiceClient, tracer: XRayTracer) -> None:
         self._service = service
         self._client = client
-        self._tracing = tracing
+        self._tracer = tracer
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the service answers."""
-        with self._tracing.call(self._service, operation):
+        with self._tracer.call(self._service, operation):
             return self._client.call(operation, params)
 
 
 class _Formatter(LambdaPowertoolsFormatter):
-    """Lines of JSON that quote nobody: of an exception the kinds and places, with those that it came from."""
+    """Formats log lines as JSON. Of exceptions and their causes it logs types and stacks, but no user data."""
 
-    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  (logging calls it so)
-        failure, told = ei[1], []
+    def formatException(self, ei: ExceptionInfo) -> str:  # noqa: N802  (overrides a method of logging)
+        failure, descriptions = ei[1], []
         while failure is not None:
             frames = traceback.format_tb(failure.__traceback__)
-            told.append("".join([*frames, described(failure)]))
+            descriptions.append("".join([*frames, safe_description(failure)]))
             failure = failure.__cause__ or (None if failure.__suppress_context__ else failure.__context__)
-        return "\n\n".join(reversed(told))
+        return "\n\n".join(reversed(descriptions))
 
 
 def _formatter() -> _Formatter:
-    # Its own stack trace and the notes of exceptions hold their words.
-    return _Formatter(json_serializer=_compact, utc=True, serialize_stacktrace=False, exception_notes=None)
+    # Powertools' own stack trace and the notes of exceptions would contain user data.
+    return _Formatter(json_serializer=_compact_json, utc=True, serialize_stacktrace=False, exception_notes=None)
 
 
 class _Stdout(logging.StreamHandler[TextIO]):
-    """Writes to where standard output goes now."""
+    """Writes to the current `sys.stdout`, which may be replaced at run time."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
 
     @property
     def stream(self) -> TextIO:  # type: ignore[override]
-        """Standard output."""
         return sys.stdout
 
 
-def _told(failure: Exception) -> Exception:
-    """An exception of the same name with no words but ours; what nobody expected is logged."""
+def _redact(failure: Exception) -> Exception:
+    """Return an exception with the same type name and a safe message. Log unexpected exceptions."""
     if not isinstance(failure, Refused):
         _log.error("the function failed", exc_info=failure)
-    named: type[Exception] = type(type(failure).__name__, (Exception,), {})
-    return named(words(failure))
+    redacted_type: type[Exception] = type(type(failure).__name__, (Exception,), {})
+    return redacted_type(safe_message(failure))
 
 
-def _without_words(entity: Any) -> Any:
-    """A segment or subsegment of X-Ray whose exceptions, and those within, have no messages."""
+def _remove_messages(entity: Any) -> Any:
+    """Remove the exception messages of an X-Ray segment and all its subsegments."""
     cause = getattr(entity, "cause", None)
     for exception in cause.get("exceptions", ()) if isinstance(cause, dict) else ():
         exception.message = None
-    for within in entity.subsegments:
-        _without_words(within)
+    for subsegment in entity.subsegments:
+        _remove_messages(subsegment)
     return entity

@@ -1,1 +1,1 @@
-"""Programs to begin with: a Lambda function, a cron job, a runner of workflows."""
+"""Example programs: a Lambda function, a cron job, a workflow runner."""

@@ -1,7 +1,7 @@
-"""A Lambda function that tells Annals of every file that arrives in a bucket.
+"""A Lambda function that publishes an event for every file that arrives in a bucket.
 
-Give it ANNALS_URL and ANNALS_TOKEN, and have S3 notify it of created objects. Lambda may hand it the same notification
-more than once, and repeats it after a failure; the key that it publishes with makes that one event each.
+Set ANNALS_URL and ANNALS_TOKEN, and configure S3 to notify the function of created objects. Lambda may deliver a
+notification more than once; the idempotency key ensures that each file is published once.
 """
 
 import hashlib
@@ -14,18 +14,18 @@ from urllib.parse import unquote_plus
 from annals_client import Annals, Json, NewEvent
 
 DEADLINE_S = 10.0
-"""Less than the function may run: who gives up in time is started again by Lambda."""
+"""Shorter than the timeout of the function, so that it fails cleanly and Lambda retries it."""
 
 
-def handler(notification: dict[str, Any], context: object) -> dict[str, int]:  # noqa: ARG001  (Lambda gives it)
-    """Publish what arrived: all of one notification in one commit."""
+def handler(notification: dict[str, Any], context: object) -> dict[str, int]:  # noqa: ARG001  (passed by Lambda)
+    """Publish all files of a notification in one commit."""
     records = notification["Records"]
-    published = _annals().publish([arrival(record) for record in records], idempotency_key=key_of(records))
+    key = idempotency_key(records)
+    published = _annals().publish([arrival_event(record) for record in records], idempotency_key=key)
     return {"eventId": published.event_id}
 
 
-def arrival(record: dict[str, Any]) -> NewEvent:
-    """A file that has arrived, as an event."""
+def arrival_event(record: dict[str, Any]) -> NewEvent:
     bucket, file = record["s3"]["bucket"]["name"], record["s3"]["object"]
     return NewEvent(
         ["file", "arrived", bucket],
@@ -35,13 +35,13 @@ def arrival(record: dict[str, Any]) -> NewEvent:
     )
 
 
-def key_of(records: list[dict[str, Any]]) -> str:
-    """The same for the same notification: S3 gives each change of an object a sequencer."""
+def idempotency_key(records: list[dict[str, Any]]) -> str:
+    """A key that is the same for repeated notifications: S3 assigns a sequencer to each change of an object."""
     files = [f"{record['s3']['object']['key']} {record['s3']['object']['sequencer']}" for record in records]
     return hashlib.sha256("\n".join(files).encode()).hexdigest()
 
 
 @cache
 def _annals() -> Annals:
-    """Made once for all invocations of this process; connections stay open."""
+    """One client for all invocations of this process, so that connections stay open."""
     return Annals(os.environ["ANNALS_URL"], os.environ["ANNALS_TOKEN"], deadline_s=DEADLINE_S)

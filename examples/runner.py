@@ -1,10 +1,10 @@
-"""A runner of workflows: follows pushes, runs the jobs of a workflow for each, and reports them to Annals.
+"""A workflow runner: follows pushes, runs the jobs of a workflow for each, and publishes their progress.
 
     annals publish git/push --key /repo/web --data '{"revision": "4f2a"}'
     python examples/runner.py examples/workflow.toml
 
-Start as many as you like: a push is claimed with an append condition, so one of them runs it. Whoever starts later
-begins with the first push that is kept, and passes over what was claimed.
+You can start several runners: each push is claimed with an append condition, so exactly one of them runs it. A runner
+starts with the oldest retained push and skips those that are already claimed.
 """
 
 import argparse
@@ -18,77 +18,79 @@ from typing import Any
 
 from annals_client import Annals, Condition, ConditionFailed, Event, Json, NewEvent
 
-PUSHES = "git/push/*"
-CLAIMED = "run/claimed"
+PUSH_TYPES = "git/push/*"
+CLAIM_TYPE = "run/claimed"
 
 
 @dataclass(frozen=True)
 class Runner:
-    """One of several that run what is pushed."""
+    """Runs the workflow for pushes that no other runner has claimed."""
 
     annals: Annals
     node: str
     workflow: Mapping[str, Mapping[str, Any]]
-    """Jobs by name, in the order in which they run: `steps`, and the jobs that it `needs`."""
+    """Jobs by name in order of execution. Each has `steps`, and may list the jobs that it `needs`."""
 
     def run_all(self, to_now: bool) -> None:
-        """Every push that nobody else has claimed."""
-        for push in self.annals.follow(types=[PUSHES], to_now=to_now):
-            if self._claims(push):
+        """Run the workflow for every unclaimed push."""
+        for push in self.annals.follow(types=[PUSH_TYPES], to_now=to_now):
+            if self._claim(push):
                 self._run(push)
 
-    def _claims(self, push: Event) -> bool:
-        """Whether this push is ours; of all who try, one is the first."""
+    def _claim(self, push: Event) -> bool:
+        """Try to claim a push. False if another runner was first."""
         key = f"/run/{push.id}"
-        claim = NewEvent(CLAIMED, key, Json({"node": self.node}))
+        claim = NewEvent(CLAIM_TYPE, key, Json({"node": self.node}))
         try:
-            self.annals.publish([claim], condition=Condition([CLAIMED], [key]))
+            self.annals.publish([claim], condition=Condition([CLAIM_TYPE], [key]))
         except ConditionFailed:
             return False
         return True
 
     def _run(self, push: Event) -> None:
-        """The jobs one after the other, as a set; Annals finishes the set with its last job."""
-        planned = [{"node": self.node, "type": name} for name in self.workflow]
-        self._tell({"event": "createJobSet", "id": number_of(push), "jobs": planned})
+        """Run the jobs in order as a job set. Annals finishes the set with its last job."""
+        jobs = [{"node": self.node, "type": name} for name in self.workflow]
+        self._publish_job_event({"event": "createJobSet", "id": job_id(push), "jobs": jobs})
         succeeded: set[str] = set()
-        for place, (name, job) in enumerate(self.workflow.items(), start=1):
-            facts = {"id": number_of(push, place), "jobset": number_of(push), "type": name}
-            self._tell({"event": "create", **facts})
+        for index, (name, job) in enumerate(self.workflow.items(), start=1):
+            facts = {"id": job_id(push, index), "jobset": job_id(push), "type": name}
+            self._publish_job_event({"event": "create", **facts})
             missing = set(job.get("needs", ())) - succeeded
-            failure = f"needs {', '.join(sorted(missing))}" if missing else self._steps(job, facts, push)
+            failure = f"needs {', '.join(sorted(missing))}" if missing else self._run_steps(job, facts, push)
             if not failure:
                 succeeded.add(name)
-            self._tell({"event": "finish", **facts, "success": "0" if failure else "1", "message": failure or "done"})
+            self._publish_job_event(
+                {"event": "finish", **facts, "success": "0" if failure else "1", "message": failure or "done"}
+            )
 
-    def _steps(self, job: Mapping[str, Any], facts: Mapping[str, Any], push: Event) -> str:
-        """Run the steps of a job; why it failed, or nothing."""
-        for place, step in enumerate(job["steps"], start=1):
-            done = executed(step, push)
-            log = {"message": f"$ {step}\n{done.stdout}", "level": 1}
-            progress = f"{place}/{len(job['steps'])}"
-            self._tell({"event": "progress", **facts, "progress": progress, "log": log})
-            if done.returncode:
-                return f"{step} ended with {done.returncode}"
+    def _run_steps(self, job: Mapping[str, Any], facts: Mapping[str, Any], push: Event) -> str:
+        """Run the steps of a job. Returns the reason of a failure, or an empty string."""
+        for index, step in enumerate(job["steps"], start=1):
+            result = execute_step(step, push)
+            log = {"message": f"$ {step}\n{result.stdout}", "level": 1}
+            progress = f"{index}/{len(job['steps'])}"
+            self._publish_job_event({"event": "progress", **facts, "progress": progress, "log": log})
+            if result.returncode:
+                return f"{step} exited with {result.returncode}"
         return ""
 
-    def _tell(self, event: Mapping[str, Any]) -> None:
+    def _publish_job_event(self, event: Mapping[str, Any]) -> None:
         self.annals.publish([{"node": self.node, **event}], vocabulary="job")
 
 
-def executed(step: str, push: Event) -> "subprocess.CompletedProcess[str]":
-    """Run a step in a shell, with what was pushed in its environment."""
+def execute_step(step: str, push: Event) -> "subprocess.CompletedProcess[str]":
+    """Run a step in a shell with the repository and revision in its environment."""
     environment = {**os.environ, **dict(_variables(push))}
-    environment.pop("ANNALS_TOKEN", None)  # steps are somebody else's code
+    environment.pop("ANNALS_TOKEN", None)  # steps are untrusted code
     command = ["bash", "-eu", "-c", step]
-    return subprocess.run(  # noqa: S603  (to run what the workflow says is what a runner is for)
+    return subprocess.run(  # noqa: S603  (running the steps of the workflow is the purpose of a runner)
         command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
 
 
-def number_of(push: Event, place: int = 0) -> int:
-    """The number of a push's set, and of each job in it: another for each, for a commit has 1,000 events at most."""
-    return (push.id.session * 1000 + push.id.instance) * 100 + place
+def job_id(push: Event, index: int = 0) -> int:
+    """A unique id for the job set of a push (index 0) and its jobs. A commit has at most 1,000 events."""
+    return (push.id.session * 1000 + push.id.instance) * 100 + index
 
 
 def _variables(push: Event) -> Iterator[tuple[str, str]]:
@@ -102,7 +104,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Run a workflow for every push.")
     parser.add_argument("workflow", type=Path)
     parser.add_argument("--node", default=os.uname().nodename)
-    parser.add_argument("--no-wait", action="store_true", help="end when nothing is left to run")
+    parser.add_argument("--no-wait", action="store_true", help="exit when there are no more pushes")
     args = parser.parse_args()
     workflow = tomllib.loads(args.workflow.read_text())["jobs"]
     with Annals(os.environ["ANNALS_URL"], os.environ["ANNALS_TOKEN"]) as annals:

@@ -1,4 +1,4 @@
-"""Jobs of Spark that turn exports of the log into a history, and the history into reports; here and on Glue.
+"""Spark jobs that load exports of the log into a history, and make reports from the history; local or on Glue.
 
-They are another runtime than the server: nothing here imports its code.
+They run apart from the server and import none of its code.
 """

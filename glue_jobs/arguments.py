@@ -1,16 +1,18 @@
-"""Arguments as Glue passes them: `--name value`, with some of its own among them."""
+"""Parses command-line arguments as Glue passes them."""
 
 import argparse
 from collections.abc import Mapping, Sequence
 
 
-def arguments(argv: Sequence[str], description: str, named: Mapping[str, str], **optional: str) -> argparse.Namespace:
-    """The arguments that were `named`, each with what it means; those of Glue itself are passed over."""
-    # Glue's own may begin like ours: an abbreviation must not be taken for one.
+def parse_arguments(
+    argv: Sequence[str], description: str, required: Mapping[str, str], **optional: str
+) -> argparse.Namespace:
+    """Parse `--name value` arguments, with help texts by name. Ignores arguments that Glue adds."""
+    # Glue's arguments may start like ours, so abbreviations must not match.
     parser = argparse.ArgumentParser(description=description, allow_abbrev=False)
-    for name, meaning in named.items():
-        parser.add_argument(f"--{name}", required=True, help=meaning)
-    for name, meaning in optional.items():
-        parser.add_argument(f"--{name}", default="", help=meaning)
-    found, _ = parser.parse_known_args(argv)
-    return found
+    for name, help_text in required.items():
+        parser.add_argument(f"--{name}", required=True, help=help_text)
+    for name, help_text in optional.items():
+        parser.add_argument(f"--{name}", default="", help=help_text)
+    namespace, _ = parser.parse_known_args(argv)
+    return namespace

@@ -1,17 +1,17 @@
-"""What can be wrong with what the jobs read.
+"""Errors in exports.
 
 HistoryError
-├── BrokenExport   a file is not what its manifest says, or not what an export holds
-└── Conflict       two exports tell different things about the same commit
+├── BrokenExport   a file does not match its manifest, or is not a valid export
+└── Conflict       two exports have different content for the same commit
 """
 
 
 class HistoryError(Exception):
-    """The lake stays as it was; the message says what to look at."""
+    """Exports cannot be loaded. The lake is unchanged, and the message says what to check."""
 
 
 class BrokenExport(HistoryError):
-    """A file of an export cannot be believed."""
+    """A file of an export is damaged or invalid."""
 
     def __init__(self, file: str, reason: str) -> None:
         super().__init__(f"{file}: {reason}")
@@ -23,4 +23,4 @@ class BrokenExport(HistoryError):
 
 
 class Conflict(HistoryError):
-    """A commit is told twice, and not the same."""
+    """Two versions of a commit differ."""

@@ -1,13 +1,13 @@
-"""`reports`: the history becomes tables, and the tables a page for each organization.
+"""`reports`: make tables from the history, and a page per organization from the tables.
 
     python -m glue_jobs.reports --lake <directory>
 
-Only what has changed since the last time is read again. What each file of the history says by itself is kept
-(`_parts`); runs are added up from that, so a job that crosses midnight, or goes on for a week, is right, and only the
-days that it is told in are written anew.
+A run reads only files that changed since the last run. Partial aggregates of each history file are stored (`_parts`)
+and combined to runs. So a run that crosses midnight, or takes a week, is complete, and only the days that it touches
+are rewritten.
 
-Spark spreads the work and brings together what belongs together: parts by their keys, then runs by their days. What is
-done with them, whole columns at a time, is in `transforms`.
+Spark distributes the work and brings related rows together: first partials by their keys, then runs by their days. The
+computations, on whole columns, are in `transforms`.
 """
 
 import json
@@ -24,196 +24,207 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 
-from glue_jobs.arguments import arguments
+from glue_jobs.arguments import parse_arguments
 from glue_jobs.errors import HistoryError
-from glue_jobs.lake.lake import PARTS, REPORTS, EventFile, Lake, Load
-from glue_jobs.lake.partials import keys_in, make_parts, parts_in, without_parts
+from glue_jobs.lake.lake import PARTIALS, REPORTS, EventFile, Lake, Load
+from glue_jobs.lake.partials import files_without_partials, read_keys, read_partials, write_partials
 from glue_jobs.lake.report_writer import ReportFile, replace_days, write_day
 from glue_jobs.page.rendering import write_pages
-from glue_jobs.spark.java import NoJava
-from glue_jobs.spark.session import session, tasks_for
-from glue_jobs.spark.shuffle import PARCEL, Parcel, parcel_of, received, sent, sorted_out
+from glue_jobs.spark.java import JavaNotFound
+from glue_jobs.spark.session import spark_session, task_count
+from glue_jobs.spark.shuffle import SHUFFLE_SCHEMA, ShuffleRow, from_batches, from_spark_row, group_tables, to_batches
 from glue_jobs.transforms.partial_aggregates import FORMAT
-from glue_jobs.transforms.reports import KEYS, by_day, empty_parts, empty_runs, key_of, runs_of, tables_of
+from glue_jobs.transforms.reports import (
+    GROUPING_KEYS,
+    combine_runs,
+    empty_parts,
+    empty_runs,
+    grouping_key,
+    report_tables,
+    split_by_day,
+)
 
-DONE: Final = f"{PARTS}/{FORMAT}/reported.json"
-"""Which loads are in the reports."""
+REPORTED_LOADS: Final = f"{PARTIALS}/{FORMAT}/reported.json"
+"""The loads that the reports include."""
 
-EVENTS_TOGETHER: Final = 2_000_000
-"""About so many events are added up by one task."""
+EVENTS_PER_TASK: Final = 2_000_000
+"""Approximate number of events that one task aggregates."""
 
 BUCKETS_PER_TASK: Final = 4
-"""Spark deals them out by chance: of several, each task gets about its share."""
+"""Several per task: Spark assigns buckets to tasks at random, and this evens out their sizes."""
 
 Days = Collection[tuple[int, str]]
 Keys = Mapping[int, Mapping[str, pa.Array]]
-"""Keys of parts, by server and kind."""
+"""Keys of partials by server and kind."""
 
 
 def main(argv: Sequence[str]) -> None:
-    """Bring the reports up to date."""
-    args = arguments(
+    args = parse_arguments(
         argv,
         "Make reports of the history.",
-        {"lake": "where the history is"},
-        names='what organizations are called, as JSON: {"1": "acme"}',
+        {"lake": "directory of the history"},
+        names='names of organizations as JSON: {"1": "acme"}',
     )
     lake = Lake(args.lake.rstrip("/"))
-    began = time.monotonic()
+    started_s = time.monotonic()
     try:
         names = {int(server): str(name) for server, name in json.loads(args.names or "{}").items()}
-        with lake.storage.locked():
+        with lake.storage.lock():
             days = make_reports(lake)
             pages = write_pages(lake, names, datetime.now(UTC))
-    except (HistoryError, NoJava) as failure:
-        sys.exit(f"There are no reports: {failure}")
+    except (HistoryError, JavaNotFound) as error:
+        sys.exit(f"No reports were made: {error}")
     print(
-        f"Reports of {len(days):,} days and {len(pages):,} pages in {time.monotonic() - began:.1f} s: "
+        f"Reports of {len(days):,} days and {len(pages):,} pages in {time.monotonic() - started_s:.1f} s: "
         f"{lake.url}/{REPORTS}"
     )
 
 
 def make_reports(lake: Lake) -> Days:
-    """Bring the tables up to date; the days that were made anew."""
+    """Update the tables. Returns the days that were rewritten."""
     loads = lake.loads()
-    content = lake.storage.read(DONE)
-    done = set() if content is None else set(json.loads(content))
-    new = [load for load in loads if load.number not in done]
+    content = lake.storage.read(REPORTED_LOADS)
+    reported = set() if content is None else set(json.loads(content))
+    new = [load for load in loads if load.number not in reported]
     days: Days = set()
     if any(load.files for load in new):
-        days = make_tables(session("reports"), lake, loads, {day for load in new for day in load.days})
-    lake.storage.write(DONE, json.dumps([load.number for load in loads]).encode())
+        days = make_tables(spark_session("reports"), lake, loads, {day for load in new for day in load.days})
+    lake.storage.write(REPORTED_LOADS, json.dumps([load.number for load in loads]).encode())
     return days
 
 
 def make_tables(spark: SparkSession, lake: Lake, loads: Sequence[Load], touched: Days) -> Days:
-    """Make what the touched days are part of anew; which days that was."""
+    """Rewrite the tables of all days affected by the touched ones. Returns these days."""
     files = [file for load in loads for file in load.files]
-    _make_parts(spark, lake, without_parts(lake, files))
-    days, keys = _affected(spark, lake, files, touched)
-    written = _tables(spark, lake, files, days, keys)
+    _write_missing_partials(spark, lake, files_without_partials(lake, files))
+    days, keys = _affected_days(spark, lake, files, touched)
+    written = _write_tables(spark, lake, files, days, keys)
     replace_days(lake, days, written)
     return days
 
 
-def _affected(spark: SparkSession, lake: Lake, files: Sequence[EventFile], touched: Days) -> tuple[Days, Keys | None]:
-    """The days whose runs may be others now, and the keys of all parts in them; None: of all parts there are."""
+def _affected_days(
+    spark: SparkSession, lake: Lake, files: Sequence[EventFile], touched: Days
+) -> tuple[Days, Keys | None]:
+    """The days whose runs may have changed, and the keys of all partials in them. None means all keys."""
     if {(file.server, file.day) for file in files} <= set(touched):
         return touched, None
-    changed = _keys(spark, lake, _of_days(files, touched))
+    changed = _read_all_keys(spark, lake, _files_of_days(files, touched))
 
-    def has_one(file: EventFile) -> Iterator[Parcel]:
-        of_file, wanted = keys_in(lake, file), changed.get(file.server, {})
-        if any(pc.any(pc.is_in(of_file[kind], keys)).as_py() for kind, keys in wanted.items()):
-            yield Parcel(file.server, "", pa.table({"key": [""]}), day=file.day)
+    def changed_days(file: EventFile) -> Iterator[ShuffleRow]:
+        file_keys, changed_keys = read_keys(lake, file), changed.get(file.server, {})
+        if any(pc.any(pc.is_in(file_keys[kind], keys)).as_py() for kind, keys in changed_keys.items()):
+            yield ShuffleRow(file.server, "", pa.table({"key": [""]}), day=file.day)
 
-    found = _of_each(spark, files, has_one).select("server", "day").distinct().collect()
-    days = {(row.server, row.day) for row in found} | set(touched)
-    return days, _keys(spark, lake, _of_days(files, days))
+    rows = _for_each_file(spark, files, changed_days).select("server", "day").distinct().collect()
+    days = {(row.server, row.day) for row in rows} | set(touched)
+    return days, _read_all_keys(spark, lake, _files_of_days(files, days))
 
 
-def _of_days(files: Sequence[EventFile], days: Days) -> list[EventFile]:
-    """The files of some days."""
+def _files_of_days(files: Sequence[EventFile], days: Days) -> list[EventFile]:
     return [file for file in files if (file.server, file.day) in days]
 
 
-def _keys(spark: SparkSession, lake: Lake, files: Sequence[EventFile]) -> Keys:
-    """The keys of the parts of these files."""
+def _read_all_keys(spark: SparkSession, lake: Lake, files: Sequence[EventFile]) -> Keys:
+    """The keys of the partials of files."""
 
-    def found(file: EventFile) -> Iterator[Parcel]:
-        for kind, keys in keys_in(lake, file).items():
-            yield Parcel(file.server, kind, pa.table({"key": keys}))
+    def file_keys(file: EventFile) -> Iterator[ShuffleRow]:
+        for kind, keys in read_keys(lake, file).items():
+            yield ShuffleRow(file.server, kind, pa.table({"key": keys}))
 
-    parcels = [parcel_of(row.asDict()) for row in _of_each(spark, files, found).collect()]
+    rows = [from_spark_row(row.asDict()) for row in _for_each_file(spark, files, file_keys).collect()]
     return {
         server: {kind: table["key"].combine_chunks().unique() for kind, table in kinds.items()}
-        for (server, _), kinds in sorted_out(parcels).items()
+        for (server, _), kinds in group_tables(rows).items()
     }
 
 
-def _tables(
+def _write_tables(
     spark: SparkSession, lake: Lake, files: Sequence[EventFile], days: Days, keys: Keys | None
 ) -> list[ReportFile]:
-    """The files of all tables of these days."""
+    """Write all tables of these days."""
     events = sum(file.events for file in files)
-    tasks = max(2 * spark.sparkContext.defaultParallelism, events // EVENTS_TOGETHER)
+    tasks = max(2 * spark.sparkContext.defaultParallelism, events // EVENTS_PER_TASK)
 
-    def parts(file: EventFile) -> Iterator[Parcel]:
-        return _in_buckets(
-            file, parts_in(lake, file), BUCKETS_PER_TASK * tasks, None if keys is None else keys.get(file.server, {})
+    def parts(file: EventFile) -> Iterator[ShuffleRow]:
+        return _assign_buckets(
+            file,
+            read_partials(lake, file),
+            BUCKETS_PER_TASK * tasks,
+            None if keys is None else keys.get(file.server, {}),
         )
 
     def runs(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return sent(parcel for parcel in _added_up(received(batches)) if (parcel.server, parcel.day) in days)
+        return to_batches(row for row in _combine(from_batches(batches)) if (row.server, row.day) in days)
 
     def write(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        nothing = empty_runs()
-        for (server, day), found in sorted_out(received(batches)).items():
-            for file in write_day(lake, server, day, tables_of({**nothing, **found})):
+        no_runs = empty_runs()
+        for (server, day), tables in group_tables(from_batches(batches)).items():
+            for file in write_day(lake, server, day, report_tables({**no_runs, **tables})):
                 yield pa.RecordBatch.from_pydict({"file": [json.dumps(asdict(file))]})
 
-    by_bucket = _of_each(spark, files, parts).repartition(tasks, "bucket")
-    by_day = by_bucket.mapInArrow(runs, PARCEL).repartition(tasks, "server", "day")
+    by_bucket = _for_each_file(spark, files, parts).repartition(tasks, "bucket")
+    by_day = by_bucket.mapInArrow(runs, SHUFFLE_SCHEMA).repartition(tasks, "server", "day")
     return [ReportFile(**json.loads(row.file)) for row in by_day.mapInArrow(write, "file string").collect()]
 
 
-def _of_each(
-    spark: SparkSession, files: Sequence[EventFile], found: Callable[[EventFile], Iterable[Parcel]]
+def _for_each_file(
+    spark: SparkSession, files: Sequence[EventFile], rows: Callable[[EventFile], Iterable[ShuffleRow]]
 ) -> DataFrame:
-    """What is found in each of the files."""
+    """Apply `rows` to each of the files, in parallel."""
 
-    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def apply(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                yield from sent(found(files[place]))
+            for index in batch.column(0).to_pylist():
+                yield from to_batches(rows(files[index]))
 
-    return spark.range(0, len(files), 1, tasks_for(spark, len(files))).mapInArrow(look, PARCEL)
+    return spark.range(0, len(files), 1, task_count(spark, len(files))).mapInArrow(apply, SHUFFLE_SCHEMA)
 
 
-def _make_parts(spark: SparkSession, lake: Lake, files: Sequence[EventFile]) -> None:
-    def make(file: EventFile) -> Iterable[Parcel]:
-        make_parts(lake, file)
+def _write_missing_partials(spark: SparkSession, lake: Lake, files: Sequence[EventFile]) -> None:
+    def write(file: EventFile) -> Iterable[ShuffleRow]:
+        write_partials(lake, file)
         return ()
 
     if files:
-        _of_each(spark, files, make).collect()
+        _for_each_file(spark, files, write).collect()
 
 
-def _in_buckets(
+def _assign_buckets(
     file: EventFile, parts: Mapping[str, pa.Table], buckets: int, keys: Mapping[str, pa.Array] | None
-) -> Iterator[Parcel]:
-    """The parts of a file, those with equal keys in the same bucket; throughput is of the file's day alone."""
-    yield Parcel(file.server, "throughput", parts["throughput"], day=file.day)
-    for kind in KEYS:
-        table, of = parts[kind], key_of(kind, parts[kind])
+) -> Iterator[ShuffleRow]:
+    """The partials of a file, with equal keys in the same bucket. Throughput needs no bucket: it is per day."""
+    yield ShuffleRow(file.server, "throughput", parts["throughput"], day=file.day)
+    for kind in GROUPING_KEYS:
+        table, row_keys = parts[kind], grouping_key(kind, parts[kind])
         if keys is not None:
-            is_wanted = pc.is_in(of, keys.get(kind, pa.array([], pa.string())))
-            table, of = table.filter(is_wanted), of.filter(is_wanted)
-        bucket = _bucket(of, buckets)
+            is_selected = pc.is_in(row_keys, keys.get(kind, pa.array([], pa.string())))
+            table, row_keys = table.filter(is_selected), row_keys.filter(is_selected)
+        bucket = _bucket(row_keys, buckets)
         for number in np.unique(bucket):
-            yield Parcel(file.server, kind, table.filter(pa.array(bucket == number)), bucket=int(number))
+            yield ShuffleRow(file.server, kind, table.filter(pa.array(bucket == number)), bucket=int(number))
 
 
 def _bucket(keys: pa.Array, buckets: int) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-    """A number for each key, equal for equal keys."""
+    """A bucket number for each key, equal for equal keys."""
     encoded = keys.dictionary_encode()
     numbers = [zlib.crc32(key.encode()) % buckets for key in encoded.dictionary.to_pylist()]
     return np.array(numbers, dtype=np.int64)[encoded.indices.to_numpy(zero_copy_only=False)]
 
 
-def _added_up(parcels: Iterable[Parcel]) -> Iterator[Parcel]:
-    """The runs that parts add up to, by their days."""
-    of_servers: dict[int, dict[str, pa.Table]] = {}
-    for (server, day), found in sorted_out(parcels).items():
-        for kind, table in found.items():
+def _combine(rows: Iterable[ShuffleRow]) -> Iterator[ShuffleRow]:
+    """Combine partials to runs, and split these by day."""
+    partials: dict[int, dict[str, pa.Table]] = {}
+    for (server, day), tables in group_tables(rows).items():
+        for kind, table in tables.items():
             if kind == "throughput":
-                yield Parcel(server, kind, table, day=day)
+                yield ShuffleRow(server, kind, table, day=day)
             else:
-                of_servers.setdefault(server, empty_parts())[kind] = table
-    for server, parts in of_servers.items():
-        for kind, table in runs_of(parts).items():
-            for day, rows in by_day(table):
-                yield Parcel(server, kind, rows, day=day)
+                partials.setdefault(server, empty_parts())[kind] = table
+    for server, parts in partials.items():
+        for kind, table in combine_runs(parts).items():
+            for day, runs in split_by_day(table):
+                yield ShuffleRow(server, kind, runs, day=day)
 
 
 if __name__ == "__main__":

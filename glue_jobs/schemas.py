@@ -1,4 +1,4 @@
-"""The columns of the tables of the reports: `docs/reports.md` says what they mean. Server and day are the directory."""
+"""Columns of the report tables. See `docs/reports.md` for their meanings. Server and day are in the path."""
 
 from collections.abc import Mapping
 from typing import Final

@@ -1,21 +1,21 @@
-"""Values for tests: say what matters, the rest is plausible."""
+"""Builders of domain values. Tests pass what matters to them, the rest has plausible defaults."""
 
 import base64
 import random
 
-from chalicelib.domain.events.body import body_of
+from chalicelib.domain.events.body import join_body
 from chalicelib.domain.log.append import Append, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Commit
 
 NOW_S = 1_700_000_000
 DAY_S = 24 * 3600
 
-BETWEEN_SESSIONS = 1_000
-"""Commits of up to this many events, built with nothing but their sessions, have rising EventIds."""
+EVENT_IDS_PER_SESSION = 1_000
+"""Commits with up to this many events that are built from their session numbers alone have increasing EventIds."""
 
 
 def a_text(key: str = "/job/1") -> str:
-    """The JSON of one event as the log keeps it."""
+    """An encoded event."""
     return f'{{"type":["job","started"],"key":"{key}","sourceTimestamp":null,"payload":null}}'
 
 
@@ -27,15 +27,15 @@ def a_commit(
     prev: int | None = None,
     texts: tuple[str, ...] = (a_text(),),
 ) -> Commit:
-    """A commit; those of one event follow each other when their sessions do."""
+    """A commit. Commits of one event with consecutive sessions are contiguous."""
     return Commit(
         server=server,
         session=session,
-        at=session * BETWEEN_SESSIONS if at is None else at,
-        n=len(texts),
-        prev=(session - 1) * BETWEEN_SESSIONS if prev is None else prev,
+        at_us=session * EVENT_IDS_PER_SESSION if at is None else at,
+        event_count=len(texts),
+        previous_event_id=(session - 1) * EVENT_IDS_PER_SESSION if prev is None else prev,
         request_id=request_id,
-        body=body_of(texts),
+        body=join_body(texts),
     )
 
 
@@ -47,7 +47,6 @@ def a_receipt(
     digest: str = "d",
     expires_s: int = NOW_S + DAY_S,
 ) -> Receipt:
-    """What an idempotency key was used for."""
     return Receipt(server, key, digest, session, request_id, expires_s)
 
 
@@ -58,10 +57,9 @@ def an_append(
     condition: AppendCondition | None = None,
     idempotency_key: str | None = None,
 ) -> Append:
-    """One request to write."""
     return Append(server, texts, request_id, condition, idempotency_key)
 
 
-def noise(size: int, seed: int = 0) -> str:
-    """ASCII text of this many characters of which deflating saves a quarter and no more."""
+def incompressible_text(size: int, seed: int = 0) -> str:
+    """ASCII text of `size` characters that deflate cannot shrink by more than a quarter."""
     return base64.b64encode(random.Random(seed).randbytes(size)).decode()[:size]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
-from chalicelib.adapters.aws.client import DYNAMODB, Client, client
+from chalicelib.adapters.aws.client import DYNAMODB, Client, create_client
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.tables import create_tables
 from chalicelib.adapters.dynamodb.views import DynamoViews
@@ -15,7 +15,7 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.adapters.sqlite.views import SqliteViews
-from tests.adapters.aws.wires import Moto, Noted, Sent, client_on
+from tests.adapters.aws.transports import CallList, MotoTransport, RecordingClient, create_test_client
 from tests.torture import servers
 from tests.torture.stores import REGION
 
@@ -49,33 +49,33 @@ def aws_environment() -> Iterator[None]:
 
 
 @pytest.fixture
-def moto_client(aws_environment: None) -> Iterator[Noted]:  # noqa: ARG001
+def moto_client(aws_environment: None) -> Iterator[RecordingClient]:  # noqa: ARG001
     """A client of an empty DynamoDB in this process; only one thread may use it."""
     with mock_aws():
-        yield Noted(client_on(Moto(DYNAMODB), DYNAMODB))
+        yield RecordingClient(create_test_client(MotoTransport(DYNAMODB), DYNAMODB))
 
 
 @pytest.fixture
-def moto_tables(moto_client: Noted) -> Noted:
+def moto_tables(moto_client: RecordingClient) -> RecordingClient:
     """The client, with both tables there."""
     create_tables(moto_client, "log", "views")
     return moto_client
 
 
 @pytest.fixture
-def calls(moto_tables: Noted) -> Sent:
+def calls(moto_tables: RecordingClient) -> CallList:
     """What is sent from now on, once the tables are there."""
-    moto_tables.sent.clear()
-    return moto_tables.sent
+    moto_tables.calls.clear()
+    return moto_tables.calls
 
 
 @pytest.fixture
-def moto_log(moto_tables: Noted) -> DynamoLog:
+def moto_log(moto_tables: RecordingClient) -> DynamoLog:
     return DynamoLog(moto_tables, "log", "views")
 
 
 @pytest.fixture
-def moto_views(moto_tables: Noted) -> DynamoViews:
+def moto_views(moto_tables: RecordingClient) -> DynamoViews:
     return DynamoViews(moto_tables, "views", threads=1)
 
 
@@ -89,7 +89,7 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def ministack_client(ministack: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
     """One client for all tests; threads may share it."""
-    opened = client(DYNAMODB, ministack, REGION)
+    opened = create_client(DYNAMODB, ministack, REGION)
     yield opened
     opened.close()
 

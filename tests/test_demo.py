@@ -1,4 +1,4 @@
-"""`make demo`: a month that could have been, the same for the same seed, in the words of the vocabularies."""
+"""`make demo`: a plausible month of events, deterministic for a seed."""
 
 import subprocess
 import sys
@@ -17,8 +17,8 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.objects.ref import KEYED, ObjectRef
 from infra.tools.demo.__main__ import fill
-from infra.tools.demo.jobs import KINDS, NODES
-from infra.tools.demo.month import Wanted
+from infra.tools.demo.jobs import JOB_TYPES, NODES
+from infra.tools.demo.month import DemoSpec
 from tests.serving import ROOT
 
 END_MS = int(datetime(2026, 11, 15, tzinfo=UTC).timestamp() * 1000)
@@ -29,19 +29,19 @@ States = dict[ObjectRef, Any]
 
 
 @pytest.fixture(scope="module", name="events")
-def events_of_a_demo(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
-    """All that a demo writes."""
+def demo_events(tmp_path_factory: pytest.TempPathFactory) -> list[Event]:
+    """All events of a demo."""
     folder = tmp_path_factory.mktemp("demo")
-    fill(folder, "local", Wanted(7, END_MS, EVENTS))
+    fill(folder, "local", DemoSpec(7, END_MS, EVENTS))
     return list(events_in(folder))
 
 
 @pytest.fixture(scope="module", name="states")
-def folded(events: list[Event]) -> States:
-    """What the events fold into."""
+def folded_states(events: list[Event]) -> States:
+    """The states of all objects."""
     states: States = {}
     for event in events:
-        for ref in vocabularies.objects_of(event.stored):
+        for ref in vocabularies.affected_objects(event.fields):
             if ref.collection != KEYED:
                 states[ref] = vocabularies.fold(ref.collection, states.get(ref), event)
     return states
@@ -55,19 +55,19 @@ def events_in(folder: Path, server: int = 1) -> Iterator[Event]:
 
 
 def rows(folder: Path) -> list[Any]:
-    """The logs of organizations as they are stored."""
+    """The stored rows of organizations' logs."""
     database = Database(folder / "annals.sqlite")
-    with database.reading() as connection:
-        found = connection.execute("SELECT place, at, n, prev, req, body FROM log WHERE place > (1 << 40)").fetchall()
+    with database.reader() as connection:
+        stored = connection.execute("SELECT place, at, n, prev, req, body FROM log WHERE place > (1 << 40)").fetchall()
     database.close()
-    return found
+    return stored
 
 
-def of(states: States, collection: str) -> list[Any]:
+def states_of(states: States, collection: str) -> list[Any]:
     return [state for ref, state in states.items() if ref.collection == collection]
 
 
-def test_a_demo_has_the_events_that_were_asked_for_within_its_month(events: list[Event]) -> None:
+def test_fill_writes_requested_events_within_month(events: list[Event]) -> None:
     ids = [event.event_id for event in events]
     assert len(ids) == EVENTS
     assert ids == sorted(set(ids))
@@ -75,74 +75,76 @@ def test_a_demo_has_the_events_that_were_asked_for_within_its_month(events: list
     assert {(at - ids[0]) // (24 * 3600 * 1_000_000) for at in ids} == set(range(30))
 
 
-def test_every_event_follows_its_vocabulary(events: list[Event]) -> None:
-    strange = [event.text for event in events if _own(event) is None]
+def test_events_follow_their_vocabulary(events: list[Event]) -> None:
+    strange = [event.text for event in events if _vocabulary_fields(event) is None]
     assert strange == []
 
 
-def test_all_that_a_report_tells_of_happens(events: list[Event]) -> None:
-    happened = {
-        event.stored.type[-1] if event.stored.type[0] == "scheduler" else event.stored.type[1] for event in events
-    }
-    assert happened >= {
+def test_events_cover_all_report_tables(events: list[Event]) -> None:
+    names = {event.fields.type[-1] if event.fields.type[0] == "scheduler" else event.fields.type[1] for event in events}
+    assert names >= {
         *("create", "progress", "redirect", "finish", "clean", "createJobSet", "progressJobSet", "finishJobSet"),
         *("OrderAdded", "OrderStarted", "OrderStepStarted", "OrderStepEnded", "OrderSetBack", "OrderNodeChanged"),
         *("OrderFinished", "OrderRemoved", "OrderSuspended", "OrderResumed", "TaskStarted", "TaskEnded"),
         *("start", "quorum_vote", "quorum_succeeded", "run_start", "run_complete", "job_complete", "rehab"),
     }
-    own = [_own(event) or {} for event in events]
-    assert {one["success"] for one in own if one.get("event") == "finish"} == {"0", "1"}
-    assert {one["status"] for one in own if one.get("event") == "job_complete"} >= {"complete", "quorum_failed"}
-    types = [event.stored.type for event in events if event.stored.type[:2] == ("job", "create")]
-    assert ({one[3] for one in types}, {one[2] for one in types}) == ({kind.name for kind in KINDS}, set(NODES))
+    fields = [_vocabulary_fields(event) or {} for event in events]
+    assert {event["success"] for event in fields if event.get("event") == "finish"} == {"0", "1"}
+    assert {event["status"] for event in fields if event.get("event") == "job_complete"} >= {
+        "complete",
+        "quorum_failed",
+    }
+    created = [event.fields.type for event in events if event.fields.type[:2] == ("job", "create")]
+    assert ({type_[3] for type_ in created}, {type_[2] for type_ in created}) == (
+        {kind.name for kind in JOB_TYPES},
+        set(NODES),
+    )
 
 
-def test_push_jobs_fold_and_nothing_in_them_is_out_of_order(states: States) -> None:
-    jobs = of(states, "pushJob")
+def test_push_jobs_have_no_events_out_of_order(states: States) -> None:
+    jobs = states_of(states, "pushJob")
     assert len(jobs) > 10
     assert [job["out_of_order"] for job in jobs if job["out_of_order"]] == []
     assert Counter(job["status"] for job in jobs)["complete"] > len(jobs) // 2
 
 
-def test_jobs_are_created_before_all_else_and_nothing_comes_after_their_end(
-    events: list[Event], states: States
-) -> None:
-    heard: dict[str, list[str]] = {}
+def test_jobs_start_with_create_and_end_with_last_event(events: list[Event], states: States) -> None:
+    names_by_job: dict[str, list[str]] = {}
     for event in events:
-        if event.stored.type[0] == "job":
-            heard.setdefault(str(event.stored.key), []).append(event.stored.type[1])
-    assert {names[0] for names in heard.values()} == {"create"}
-    assert all(names.count("create") == 1 for names in heard.values())
-    assert [names for names in heard.values() if {"finish", "clean"} & set(names[:-1])] == []
-    assert len(heard) == len(of(states, "job"))
+        if event.fields.type[0] == "job":
+            names_by_job.setdefault(str(event.fields.key), []).append(event.fields.type[1])
+    assert {names[0] for names in names_by_job.values()} == {"create"}
+    assert all(names.count("create") == 1 for names in names_by_job.values())
+    assert [names for names in names_by_job.values() if {"finish", "clean"} & set(names[:-1])] == []
+    assert len(names_by_job) == len(states_of(states, "job"))
 
 
-def test_a_job_is_cleaned_an_hour_after_it_fell_silent(events: list[Event]) -> None:
+def test_silent_job_is_cleaned_after_an_hour(events: list[Event]) -> None:
     last: dict[str | None, int] = {}
     silences = []
     for event in events:
-        if event.stored.type[:2] == ("job", "clean"):
-            silences.append((event.at - last[event.stored.key]) / 1_000_000)
-        last[event.stored.key] = event.at
+        if event.fields.type[:2] == ("job", "clean"):
+            silences.append((event.at_us - last[event.fields.key]) / 1_000_000)
+        last[event.fields.key] = event.at_us
     assert silences
     assert all(3600 <= silence <= 3611 for silence in silences)
 
 
-def test_sets_of_jobs_end_with_the_last_of_their_jobs(events: list[Event], states: States) -> None:
-    sets = of(states, "jobset")
-    over = [one for one in sets if one["state"] == "finished"]
-    assert over
-    assert all(len(one["jobs"]) == one["total"] == one["finished"] for one in over)
-    together = [event for event in events if event.stored.type[:2] == ("jobset", "finishJobSet")]
+def test_jobsets_end_with_their_last_job(events: list[Event], states: States) -> None:
+    sets = states_of(states, "jobset")
+    finished = [jobset for jobset in sets if jobset["state"] == "finished"]
+    assert finished
+    assert all(len(jobset["jobs"]) == jobset["total"] == jobset["finished"] for jobset in finished)
+    set_ends = [event for event in events if event.fields.type[:2] == ("jobset", "finishJobSet")]
     before = {event.id: event for event in events}
-    assert all(before[one.id._replace(instance=one.id.instance - 1)].stored.type[1] == "finish" for one in together)
+    assert all(before[end.id._replace(instance=end.id.instance - 1)].fields.type[1] == "finish" for end in set_ends)
 
 
-def test_orders_go_from_node_to_node_until_they_are_removed(events: list[Event], states: States) -> None:
+def test_orders_pass_nodes_until_removed(events: list[Event], states: States) -> None:
     steps: dict[str, list[str]] = {}
     for event in events:
-        if event.stored.type[1:2] == ("OrderEvent",):
-            steps.setdefault(str(event.stored.key), []).append(event.stored.type[2])
+        if event.fields.type[1:2] == ("OrderEvent",):
+            steps.setdefault(str(event.fields.key), []).append(event.fields.type[2])
     ended = [names for names in steps.values() if names[-1] == "OrderRemoved"]
     assert len(ended) > 20
     assert {tuple(names[:2]) for names in ended} == {("OrderAdded", "OrderStarted")}
@@ -151,44 +153,44 @@ def test_orders_go_from_node_to_node_until_they_are_removed(events: list[Event],
     assert len(gone) == len(ended)
 
 
-def test_there_is_more_to_do_on_weekdays_and_builds_run_by_day(events: list[Event]) -> None:
+def test_builds_run_mostly_on_weekdays_by_day(events: list[Event]) -> None:
     builds = [
-        datetime.fromtimestamp(event.at / 1_000_000, UTC)
+        datetime.fromtimestamp(event.at_us / 1_000_000, UTC)
         for event in events
-        if event.stored.type[:2] == ("job", "create") and event.stored.type[3] in ("build", "test", "deploy")
+        if event.fields.type[:2] == ("job", "create") and event.fields.type[3] in ("build", "test", "deploy")
     ]
-    by_day = sum(8 <= one.hour < 18 for one in builds)
-    at_weekend = sum(one.weekday() >= 5 for one in builds)
+    by_day = sum(8 <= start.hour < 18 for start in builds)
+    at_weekend = sum(start.weekday() >= 5 for start in builds)
     assert by_day > 0.7 * len(builds)
     assert at_weekend < 0.15 * len(builds)
 
 
-def test_the_same_seed_and_end_make_the_same_log_and_another_seed_does_not(tmp_path: Path) -> None:
-    for name, seed in (("one", 7), ("same", 7), ("other", 8)):
-        fill(tmp_path / name, "local", Wanted(seed, END_MS, 800))
-    assert rows(tmp_path / "one") == rows(tmp_path / "same")
-    assert rows(tmp_path / "one") != rows(tmp_path / "other")
+def test_fill_same_seed_and_end_gives_same_log(tmp_path: Path) -> None:
+    for name, seed in (("first", 7), ("same", 7), ("other", 8)):
+        fill(tmp_path / name, "local", DemoSpec(seed, END_MS, 800))
+    assert rows(tmp_path / "first") == rows(tmp_path / "same")
+    assert rows(tmp_path / "first") != rows(tmp_path / "other")
 
 
-def test_a_log_with_events_is_left_alone_unless_forced(tmp_path: Path) -> None:
-    fill(tmp_path, "local", Wanted(7, END_MS, 300))
+def test_fill_log_with_events_fails_unless_forced(tmp_path: Path) -> None:
+    fill(tmp_path, "local", DemoSpec(7, END_MS, 300))
     before = rows(tmp_path)
     with pytest.raises(BadInput, match="the log of 'local' is not empty"):
-        fill(tmp_path, "local", Wanted(7, END_MS, 300))
+        fill(tmp_path, "local", DemoSpec(7, END_MS, 300))
     assert rows(tmp_path) == before
-    fill(tmp_path, "local", Wanted(7, END_MS, 300), force=True)
+    fill(tmp_path, "local", DemoSpec(7, END_MS, 300), force=True)
     events = list(events_in(tmp_path))
-    created = Counter(event.stored.key for event in events if event.stored.type[:2] == ("job", "create"))
+    created = Counter(event.fields.key for event in events if event.fields.type[:2] == ("job", "create"))
     assert (len(events), set(created.values())) == (600, {1})
 
 
-def test_another_organization_gets_a_log_of_its_own(tmp_path: Path) -> None:
-    fill(tmp_path, "local", Wanted(7, END_MS, 300))
-    fill(tmp_path, "other", Wanted(7, END_MS, 200))
+def test_fill_other_organization_uses_its_log(tmp_path: Path) -> None:
+    fill(tmp_path, "local", DemoSpec(7, END_MS, 300))
+    fill(tmp_path, "other", DemoSpec(7, END_MS, 200))
     assert [len(list(events_in(tmp_path, server))) for server in (1, 2)] == [300, 200]
 
 
-def test_the_command_says_how_far_it_is_and_refuses_politely(tmp_path: Path) -> None:
+def test_command_shows_progress_and_refuses_full_log(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "infra.tools.demo", "--events", "400", "--end", "2026-11-15"]
     first, second = (
         subprocess.run(command, cwd=ROOT, env={"DATA_DIR": str(tmp_path)}, capture_output=True, text=True, check=False)
@@ -197,9 +199,12 @@ def test_the_command_says_how_far_it_is_and_refuses_politely(tmp_path: Path) -> 
     assert (first.returncode, first.stderr) == (0, "")
     assert "of 400 events\n" in first.stdout
     assert "\r" not in first.stdout
-    assert (second.returncode, second.stderr.startswith("No demo: the log of 'local' is not empty.")) == (1, True)
+    assert (second.returncode, second.stderr.startswith("No demo data written: the log of 'local' is not empty.")) == (
+        1,
+        True,
+    )
 
 
-def _own(event: Event) -> dict[str, Any] | None:
-    vocabulary = vocabularies.of_type(event.stored.type)
-    return None if vocabulary is None else vocabulary.own_json(event)
+def _vocabulary_fields(event: Event) -> dict[str, Any] | None:
+    vocabulary = vocabularies.for_type(event.fields.type)
+    return None if vocabulary is None else vocabulary.native_json(event)

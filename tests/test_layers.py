@@ -1,4 +1,4 @@
-"""Who may import whom (DESIGN, section 8), and what importing may do: nothing."""
+"""Import rules between the layers, and no side effects of imports."""
 
 import ast
 import subprocess
@@ -14,9 +14,9 @@ CHALICELIB = sorted((ROOT / "chalicelib").rglob("*.py"))
 MODULES = [ROOT / "app.py", *CHALICELIB, *sorted((ROOT / "infra").rglob("*.py"))]
 STANDARD = sys.stdlib_module_names
 IMPURE = {"os", "time", "random", "secrets", "uuid", "socket", "threading", "subprocess", "asyncio", "io", "logging"}
-"""Standard modules with a clock, an environment, chance or I/O in them."""
+"""Standard modules that read clocks, the environment or randomness, or do I/O."""
 NOW = {"now", "utcnow", "today", "fromtimestamp"}
-"""Where datetime would look at the clock or the machine's time zone."""
+"""datetime methods that read the clock or the local time zone."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,11 @@ class Import:
 
     @property
     def top(self) -> str:
-        """The package it comes from."""
         return self.name.partition(".")[0]
 
     @property
     def layer(self) -> str:
-        """The part of chalicelib it comes from; empty if from elsewhere or from chalicelib itself."""
+        """The layer of chalicelib that is imported, or an empty string."""
         parts = self.name.split(".")
         return parts[1] if parts[0] == "chalicelib" and len(parts) > 1 else ""
 
@@ -43,7 +42,7 @@ class Import:
 
 
 def imports(module: Path) -> Iterator[Import]:
-    """All imports of a module, also those within functions; those for type checking only do not count."""
+    """All imports of a module, including those in functions, except type-checking imports."""
     tree = ast.parse(module.read_text())
     skipped = {id(inner) for node in ast.walk(tree) if _is_type_checking(node) for inner in ast.walk(node)}
     for node in ast.walk(tree):
@@ -59,7 +58,7 @@ def imports(module: Path) -> Iterator[Import]:
 
 
 def layer_of(module: Path) -> str:
-    """The part of chalicelib a module is in; empty for those at its top."""
+    """The layer of chalicelib that the module is in; empty for top-level modules."""
     parts = module.relative_to(ROOT / "chalicelib").parts
     return parts[0] if len(parts) > 1 else ""
 
@@ -68,22 +67,22 @@ def modules_of(layer: str) -> list[Path]:
     return [module for module in CHALICELIB if layer_of(module) == layer]
 
 
-def test_the_domain_knows_only_python_and_pydantic() -> None:
+def test_domain_imports_only_stdlib_and_pydantic() -> None:
     allowed = STANDARD | {"pydantic", "pydantic_core"}
     found = [i for module in modules_of("domain") for i in imports(module)]
     assert [str(i) for i in found if i.layer != "domain" and i.top not in allowed] == []
 
 
-def test_the_domain_has_no_clock_no_environment_and_no_chance() -> None:
+def test_domain_uses_no_clock_environment_or_randomness() -> None:
     found = [i for module in modules_of("domain") for i in imports(module)]
     assert [str(i) for i in found if i.top in IMPURE] == []
-    looks = [
+    clock_reads = [
         f"{module.relative_to(ROOT)}:{node.lineno} {node.attr}"
         for module in modules_of("domain")
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and node.attr in NOW
     ]
-    assert looks == []
+    assert clock_reads == []
 
 
 @pytest.mark.parametrize(
@@ -100,11 +99,11 @@ def test_layer_imports_only_allowed_layers(layer: str, allowed: set[str]) -> Non
     assert [str(i) for i in found if i.layer and i.layer not in allowed] == []
 
 
-def test_http_imports_no_adapters_and_only_routes_import_services() -> None:
+def test_only_http_routes_import_services() -> None:
     found = [i for module in modules_of("http") for i in imports(module) if i.layer]
     assert [str(i) for i in found if i.layer not in {"domain", "http", "services", "wiring", "__version__"}] == []
     beyond = [i for i in found if i.layer in {"services", "wiring"}]
-    assert [str(i) for i in beyond if not {"routes", "authorizer.py"} & set(i.module.parts)] == []
+    assert [str(i) for i in beyond if not {"routes", "authorizer.py", "access.py"} & set(i.module.parts)] == []
 
 
 def test_app_imports_no_adapters() -> None:
@@ -131,36 +130,36 @@ def test_only_the_sqlite_adapter_imports_sqlite3() -> None:
     assert {i.module.parent for i in found} == {ROOT / "chalicelib" / "adapters" / "sqlite"}
 
 
-def test_the_services_and_the_domain_know_no_http() -> None:
+def test_services_and_domain_import_no_http() -> None:
     found = [i for layer in ("domain", "services") for module in modules_of(layer) for i in imports(module)]
     assert [str(i) for i in found if i.top in ("http", "chalice", "urllib", "httptools", "jwt")] == []
 
 
-def test_the_product_knows_neither_infra_nor_tests() -> None:
+def test_product_imports_neither_infra_nor_tests() -> None:
     found = [i for module in CHALICELIB for i in imports(module)]
     assert [str(i) for i in found if i.top in ("infra", "tests", "benchmarks", "glue_jobs", "app")] == []
 
 
-def test_glue_jobs_and_templates_know_nothing_of_the_product() -> None:
+def test_glue_jobs_and_templates_import_no_product_code() -> None:
     others = [*(ROOT / "glue_jobs").rglob("*.py"), *(ROOT / "infra" / "template").rglob("*.py")]
     found = [i for module in others for i in imports(module)]
     assert [str(i) for i in found if i.top in ("chalicelib", "app", "awsglue")] == []
 
 
-@pytest.mark.parametrize("module", MODULES, ids=lambda module: str(module.relative_to(ROOT)))
-def test_importing_a_module_reads_no_environment(module: Path) -> None:
-    found = [
-        f"line {node.lineno}"
+def test_import_reads_no_environment() -> None:
+    reads = [
+        f"{module.relative_to(ROOT)}:{node.lineno}"
+        for module in MODULES
         for node in _run_by_import(ast.parse(module.read_text()))
         if isinstance(node, ast.Call | ast.Subscript) and _reads_environment(node)
     ]
-    assert found == []
+    assert reads == []
 
 
-def test_importing_everything_opens_no_file_and_no_socket() -> None:
-    """In a process that would notice; what other packages do is their matter."""
+def test_import_opens_no_file_and_no_socket() -> None:
+    """An audit hook records file and socket access by our own modules."""
     names = [".".join(module.relative_to(ROOT).with_suffix("").parts) for module in MODULES]
-    # One is run by another Python, which has nothing of ours.
+    # sam_expand runs in another venv, without our packages.
     names = [name.removesuffix(".__init__") for name in names if not name.endswith(("__main__", "build.sam_expand"))]
     script = f"""
 import sys
@@ -185,7 +184,7 @@ print(noticed)
     assert done.stdout == "[]\n"
 
 
-def test_whoever_starts_the_app_does_not_wait_for_what_few_need() -> None:
+def test_app_import_loads_no_heavy_modules() -> None:
     heavy = [
         "jwt",
         "jinja2",
@@ -209,7 +208,7 @@ def _is_type_checking(node: ast.AST) -> bool:
 
 
 def _run_by_import(tree: ast.AST) -> Iterator[ast.AST]:
-    """All that runs when the module is imported: not the bodies of functions, but their decorators and defaults."""
+    """Nodes executed at import: everything except function bodies."""
     yield tree
     for name, value in ast.iter_fields(tree):
         if name == "body" and isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
@@ -220,6 +219,6 @@ def _run_by_import(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _reads_environment(node: ast.Call | ast.Subscript) -> bool:
-    """`os.environ[…]`, `os.environ.get(…)` or `os.getenv(…)`; to name `os.environ` is not to read it."""
+    """Matches `os.environ[…]`, `os.environ.get(…)` and `os.getenv(…)`, but not a mere reference to `os.environ`."""
     what = ast.unparse(node.func if isinstance(node, ast.Call) else node.value)
     return what.startswith("os.environ") or what == "os.getenv"

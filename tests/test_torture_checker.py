@@ -1,4 +1,4 @@
-"""The checker must find what it is there to find."""
+"""The checker of the fault injection tests finds every kind of violation."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from chalicelib.domain.events.body import body_of
+from chalicelib.domain.events.body import join_body
 from chalicelib.domain.log.commit import Commit
-from tests.torture.checker import Kind, violations
-from tests.torture.evidence import Asked, Evidence, Mark, Numbered, Reading, Seen
+from tests.torture.checks.checker import Kind, violations
+from tests.torture.checks.evidence import AssignedId, Evidence, Mark, ReadEvent, Reading, SentRequest
 
 COUNT = 3
 TAGS = ("a", "b", "c", "d")
@@ -24,24 +24,24 @@ def a_text(tag: str, index: int, key: str | None = None) -> str:
 
 
 def a_commit(session: int, tag: str) -> Commit:
-    """A request of three events, in a commit that follows those of the sessions before."""
+    """A commit with one request of three events, linked to the previous session."""
     texts = [a_text(tag, index, f"/{tag}") for index in range(COUNT)]
     prev = 0 if session == 1 else (session - 1) * 1_000 + COUNT - 1
-    return Commit(1, session, session * 1_000, COUNT, prev, f"r-{tag}", body_of(texts))
+    return Commit(1, session, session * 1_000, COUNT, prev, f"r-{tag}", join_body(texts))
 
 
-def numbers(session: int) -> tuple[Numbered, ...]:
-    return tuple(Numbered(f"1.{session}.{i + 1}", session * 1_000 + i) for i in range(COUNT))
+def numbers(session: int) -> tuple[AssignedId, ...]:
+    return tuple(AssignedId(f"1.{session}.{i + 1}", session * 1_000 + i) for i in range(COUNT))
 
 
-def seen(session: int, tag: str) -> list[Seen]:
-    return [Seen(id_, event_id, Mark(tag, i, COUNT)) for i, (id_, event_id) in enumerate(numbers(session))]
+def seen(session: int, tag: str) -> list[ReadEvent]:
+    return [ReadEvent(id_, event_id, Mark(tag, i, COUNT)) for i, (id_, event_id) in enumerate(numbers(session))]
 
 
 GOOD = [a_commit(session, tag) for session, tag in enumerate(TAGS, start=1)]
 ALL_SEEN = [event for session, tag in enumerate(TAGS, start=1) for event in seen(session, tag)]
 EVIDENCE = Evidence(
-    asked={tag: Asked(tag, COUNT) for tag in (*TAGS, "never written")},
+    sent={tag: SentRequest(tag, COUNT) for tag in (*TAGS, "never written")},
     acknowledged={tag: [numbers(session)] for session, tag in enumerate(TAGS, start=1) if tag != "d"},
     refused=frozenset({"never written"}),
     readings=[
@@ -59,19 +59,19 @@ def edited(session: int, **changes: object) -> Log:
 
 
 def with_texts(session: int, texts: Sequence[str]) -> Log:
-    return edited(session, body=body_of(texts), n=len(texts))
+    return edited(session, body=join_body(texts), event_count=len(texts))
 
 
-def test_a_good_log_has_no_violations() -> None:
+def test_checker_good_log_has_no_violations() -> None:
     assert violations(GOOD, EVIDENCE) == []
 
 
-def test_a_request_repeated_with_its_key_may_be_acknowledged_twice() -> None:
+def test_checker_allows_repeated_acknowledgement() -> None:
     acknowledged = {**EVIDENCE.acknowledged, "a": [numbers(1), numbers(1)]}
     assert violations(GOOD, replace(EVIDENCE, acknowledged=acknowledged)) == []
 
 
-def test_an_unacknowledged_request_may_be_absent() -> None:
+def test_checker_allows_missing_unacknowledged_request() -> None:
     assert violations(GOOD[:3], UNREAD) == []
 
 
@@ -82,13 +82,13 @@ def test_an_unacknowledged_request_may_be_absent() -> None:
         (GOOD[1:], {Kind.GAP, Kind.CHAIN, Kind.LOST}),
         ([*GOOD[:2], GOOD[1], *GOOD[2:]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN, Kind.DOUBLED}),
         ([GOOD[0], GOOD[2], GOOD[1], GOOD[3]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN}),
-        (edited(2, prev=999), {Kind.CHAIN}),
-        (edited(2, prev=0), {Kind.CHAIN}),
-        (edited(1, prev=1), {Kind.CHAIN}),
-        (edited(3, at=2_002), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
-        (edited(3, at=1_500), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
-        (edited(4, n=2), {Kind.COUNT}),
-        (edited(4, n=4), {Kind.COUNT}),
+        (edited(2, previous_event_id=999), {Kind.CHAIN}),
+        (edited(2, previous_event_id=0), {Kind.CHAIN}),
+        (edited(1, previous_event_id=1), {Kind.CHAIN}),
+        (edited(3, at_us=2_002), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
+        (edited(3, at_us=1_500), {Kind.EVENT_ID, Kind.CHAIN, Kind.MISNUMBERED}),
+        (edited(4, event_count=2), {Kind.COUNT}),
+        (edited(4, event_count=4), {Kind.COUNT}),
         (with_texts(4, [a_text("d", i) for i in (0, 1)]), {Kind.TORN}),
         (with_texts(4, [a_text("d", i) for i in (0, 1, 1)]), {Kind.TORN}),
         (with_texts(4, [a_text("d", i) for i in (0, 1, 2, 2)]), {Kind.TORN}),
@@ -108,30 +108,30 @@ def test_an_unacknowledged_request_may_be_absent() -> None:
         "a first prev that is not zero",
         "an EventId that repeats",
         "an EventId that goes back",
-        "fewer events said than there",
-        "more events said than there",
-        "two thirds of a request",
-        "an event in place of another",
+        "event count too low",
+        "event count too high",
+        "incomplete request",
+        "one event replaced by another",
         "a request with one event twice",
         "two events of a request swapped",
-        "a request that nobody sent",
+        "a request that was not sent",
         "a request doubled",
         "a refused request",
         "an acknowledged request lost",
     ],
 )
-def test_a_bad_log_is_found(log: Log, kinds: set[Kind]) -> None:
+def test_checker_finds_bad_log(log: Log, kinds: set[Kind]) -> None:
     assert {violation.kind for violation in violations(log, UNREAD)} == kinds
 
 
-def test_two_events_swapped_between_requests_are_found() -> None:
+def test_checker_finds_events_swapped_between_requests() -> None:
     log = list(GOOD)
-    log[1] = replace(log[1], body=body_of([a_text("b", 0), a_text("c", 1), a_text("b", 2)]))
-    log[2] = replace(log[2], body=body_of([a_text("c", 0), a_text("b", 1), a_text("c", 2)]))
+    log[1] = replace(log[1], body=join_body([a_text("b", 0), a_text("c", 1), a_text("b", 2)]))
+    log[2] = replace(log[2], body=join_body([a_text("c", 0), a_text("b", 1), a_text("c", 2)]))
     assert Kind.TORN in {violation.kind for violation in violations(log, UNREAD)}
 
 
-def test_two_requests_that_changed_places_are_found() -> None:
+def test_checker_finds_swapped_requests() -> None:
     log = [GOOD[0], a_commit(2, "c"), a_commit(3, "b"), GOOD[3]]
     assert [(v.kind, v.text) for v in violations(log, UNREAD)] == [
         (Kind.MISNUMBERED, "request b, acknowledged as 1.2.1 (2000) and 2 more, is 1.3.1 (3000) and 2 more"),
@@ -139,7 +139,7 @@ def test_two_requests_that_changed_places_are_found() -> None:
     ]
 
 
-def test_two_different_answers_to_one_request_are_found() -> None:
+def test_checker_finds_contradicting_responses() -> None:
     acknowledged = {**EVIDENCE.acknowledged, "a": [numbers(1), numbers(9)]}
     assert [v.kind for v in violations(GOOD, replace(UNREAD, acknowledged=acknowledged))] == [Kind.MISNUMBERED]
 
@@ -152,14 +152,14 @@ def test_two_different_answers_to_one_request_are_found() -> None:
         (("/b",), 2_002, []),
         (("/c", "/d"), 2_002, []),
     ],
-    ids=["a match in between", "its last event only", "a match before", "only what is there itself or later"],
+    ids=["a match in between", "its last event only", "a match before", "only the request itself or later events"],
 )
-def test_a_request_written_against_its_condition_is_found(keys: tuple[str, ...], after: int, kinds: list[Kind]) -> None:
-    asked = {**EVIDENCE.asked, "c": Asked("c", COUNT, keys, after)}
-    assert [violation.kind for violation in violations(GOOD, replace(UNREAD, asked=asked))] == kinds
+def test_checker_finds_failed_condition(keys: tuple[str, ...], after: int, kinds: list[Kind]) -> None:
+    sent = {**EVIDENCE.sent, "c": SentRequest("c", COUNT, keys, after)}
+    assert [violation.kind for violation in violations(GOOD, replace(UNREAD, sent=sent))] == kinds
 
 
-def _swapped(events: list[Seen]) -> list[Seen]:
+def _swapped(events: list[ReadEvent]) -> list[ReadEvent]:
     return [*events[:4], events[5], events[4], *events[6:]]
 
 
@@ -192,17 +192,17 @@ def _swapped(events: list[Seen]) -> list[Seen]:
         "saw another event",
     ],
 )
-def test_a_bad_reader_is_found(change: Callable[[list[Seen]], list[Seen]], kinds: set[Kind]) -> None:
+def test_checker_finds_bad_reader(change: Callable[[list[ReadEvent]], list[ReadEvent]], kinds: set[Kind]) -> None:
     evidence = replace(EVIDENCE, readings=[Reading("reader", 0, LAST, change(list(ALL_SEEN)))])
     assert {violation.kind for violation in violations(GOOD, evidence)} == kinds
 
 
-def test_a_reader_that_began_before_its_start_is_found() -> None:
+def test_checker_finds_read_before_start() -> None:
     evidence = replace(EVIDENCE, readings=[Reading("reader", 1_001, LAST, ALL_SEEN)])
     assert {violation.kind for violation in violations(GOOD, evidence)} == {Kind.INVENTED}
 
 
-def test_a_violation_reads_like_a_sentence() -> None:
+def test_violation_str_has_kind_and_details() -> None:
     assert [str(violation) for violation in violations(GOOD[:2], UNREAD)] == [
         "LOST, acknowledged, but not in the log: request c, acknowledged as 1.3.1 (3000) and 2 more"
     ]

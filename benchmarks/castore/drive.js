@@ -1,6 +1,6 @@
-// castore's DynamoDB adapter, told on standard input what to do:
+// Drives castore's DynamoDB adapter. Reads a task as JSON from standard input:
 // {"endpoint", "table", "task": "push" | "group" | "read", "events": [...], "together": 20, "aggregates": [...]}
-// Prints how many events it pushed or found.
+// Prints the number of events pushed or read.
 import { readFileSync } from "node:fs";
 
 import { DynamoDBClient } from "@aws-sdk/client-dynamodb";
@@ -28,15 +28,15 @@ const tasks = {
   },
   async group() {
     for (let start = 0; start < events.length; start += together) {
-      const some = events.slice(start, start + together);
-      await EventStore.pushEventGroup(...some.map((event) => jobs.groupEvent(event)));
+      const group = events.slice(start, start + together);
+      await EventStore.pushEventGroup(...group.map((event) => jobs.groupEvent(event)));
     }
     return events.length;
   },
   async read() {
-    let found = 0;
-    for (const id of aggregates) found += (await jobs.getAggregate(id)).events.length;
-    return found;
+    let count = 0;
+    for (const id of aggregates) count += (await jobs.getAggregate(id)).events.length;
+    return count;
   },
 };
 

@@ -1,13 +1,13 @@
 /*
- * The API as the console uses it: JSON with the session's token, relative to the page's own address. What the server
- * refuses is raised as a Problem with its own words; a token that is no longer taken ends the session.
+ * The API client of the console: JSON requests with the session's token, relative to the page's address. An error response
+ * is raised as a Problem with the server's message. A 401 ends the session.
  */
 
 import * as session from "./session.js";
 
 const HERE = new URL(".", location.href.split("#")[0]);
 
-/** A refusal, or a server that cannot be reached (status 0), in words. */
+/** An error response, or an unreachable server (status 0). */
 export class Problem extends Error {
   constructor(status, title, detail, members = {}) {
     super(detail || title);
@@ -16,7 +16,7 @@ export class Problem extends Error {
     this.members = members;
   }
 
-  /** Whether it may work a little later. */
+  /** Whether a retry may succeed. */
   get isPassing() {
     return this.status === 0 || this.status === 429 || this.status >= 500;
   }
@@ -24,10 +24,10 @@ export class Problem extends Error {
 
 let skewMs = 0;
 
-/** The time by the server's clock, as far as it tells. */
+/** The server's time, estimated from its Date header. */
 export const serverNow = () => Date.now() - skewMs;
 
-/** The address of a path of the API; parameters may be lists, and are left out where they are empty. */
+/** The URL of an API path. Parameters may be lists; empty ones are omitted. */
 export function address(path, parameters = {}) {
   const url = new URL(path.replace(/^\//, ""), HERE);
   for (const [name, value] of Object.entries(parameters)) {
@@ -38,19 +38,17 @@ export function address(path, parameters = {}) {
   return url;
 }
 
-/** Where the API is, as a curl line needs it. */
+/** The base URL of the API for curl commands. */
 export const base = () => HERE.href.replace(/\/$/, "");
 
-/** A path of the API with each of its parts encoded, slashes kept. */
+/** Encode each segment of a path; keep the slashes. */
 export const encodedPath = (path) => path.split("/").map(encodeURIComponent).join("/");
 
-/** GET some JSON. */
 export const get = (path, parameters, options) => ask("GET", path, { parameters, ...options });
 
-/** POST some JSON. */
 export const post = (path, body = {}, options) => ask("POST", path, { body, ...options });
 
-/** One request; its answer as JSON. */
+/** Send a request and parse the JSON response. */
 export async function ask(method, path, { parameters, body, signal, token } = {}) {
   const headers = { Accept: "application/json" };
   if (body !== undefined) headers["Content-Type"] = "application/json";
@@ -59,7 +57,7 @@ export async function ask(method, path, { parameters, body, signal, token } = {}
   return response.status === 204 ? null : response.json();
 }
 
-/** One request with the session's headers; raises a Problem unless it went well. */
+/** Send a request with the session's headers. Throws a Problem unless the response is OK. */
 export async function send(url, { token, ...init }) {
   const used = token ?? session.token();
   const headers = { ...init.headers };

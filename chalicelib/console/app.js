@@ -1,6 +1,6 @@
 /*
- * The console: one view at a time, chosen by the address. A view is a function of where one is; it gives an element, a
- * title, and how to close it.
+ * The console shows one view at a time, chosen by the address. A view is a function of the route. It returns an element, a
+ * title, and a close function.
  */
 
 import { get, post } from "./api.js";
@@ -26,7 +26,7 @@ let frame = null;
 let open = null;
 let turn = 0;
 
-/** Show what the address says, to whoever is signed in. */
+/** Show the view of the current address, or the sign-in page. */
 async function show() {
   const mine = ++turn;
   open?.close?.();
@@ -47,7 +47,7 @@ async function show() {
   view.shown?.();
 }
 
-/** The frame around all views, once it is known who is there. */
+/** Build the frame around all views for the signed-in user. */
 async function entered(mine) {
   try {
     const me = await get("me");
@@ -100,7 +100,7 @@ addEventListener("hashchange", () => {
   else show();
 });
 document.querySelector(".skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the address says which page is open
+  event.preventDefault(); // the hash selects the page
   document.getElementById("main")?.focus();
 });
 session.onChange(() => {

@@ -1,11 +1,11 @@
 /*
  * Elements. Data gets into the page only as text nodes and attribute values; nothing here parses markup,
- * so whatever an event says is shown and never run.
+ * so event data is displayed and never executed.
  */
 
 const SVG = "http://www.w3.org/2000/svg";
 const MARKS = ["id", "href", "data-state", "aria-label"];
-/* What tells an element from others after they were drawn anew. */
+/* Attributes that identify an element after a redraw. */
 
 /** An HTML element: `h("p", {class: "note", onclick: f}, "text", child, [more])`. */
 export function h(tag, properties = {}, ...children) {
@@ -17,13 +17,13 @@ export function s(tag, properties = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), properties, children);
 }
 
-/** `element` with nothing but these children. */
+/** Replace the children of `element`. */
 export function put(element, ...children) {
   element.replaceChildren(...nodes(children));
   return element;
 }
 
-/** As `put`, and whoever had the focus in there has it again. */
+/** Like `put`, but restores the focus. */
 export function redraw(element, ...children) {
   const focused = element.contains(document.activeElement) ? document.activeElement : null;
   const mark = MARKS.find((name) => focused?.hasAttribute(name));
@@ -33,12 +33,12 @@ export function redraw(element, ...children) {
   return element;
 }
 
-/** Set text only where it differs: writing what is there already still costs a layout. */
+/** Set text only if it differs, because setting equal text still causes a layout. */
 export function text(element, value) {
   if (element.textContent !== value) element.textContent = value;
 }
 
-/** Set an attribute, or take it away if the value is false, null or undefined. */
+/** Set an attribute, or remove it if the value is false, null or undefined. */
 export function attribute(element, name, value) {
   if (value === false || value === null || value === undefined) element.removeAttribute(name);
   else element.setAttribute(name, value === true ? "" : String(value));
@@ -55,7 +55,7 @@ function filled(element, properties, children) {
   return element;
 }
 
-/** The policy of the page forbids style attributes, but not what scripts set. */
+/** The page's CSP forbids style attributes but not styles set by scripts. */
 function styled(element, rules) {
   for (const [name, value] of Object.entries(rules)) element.style.setProperty(name, value);
 }

@@ -1,18 +1,18 @@
 /*
- * A feed: every event after a position exactly once and in order, whatever happens to the connection. It streams
- * (server-sent events over fetch, which can send the token), goes on after the last event it has, and asks by long poll
- * where an answer does not get through before it ends.
+ * A feed delivers every event after a position exactly once and in order, across reconnects. It streams server-sent events
+ * over fetch, which can send the token. It resumes after the last event, and falls back to long polls where a proxy
+ * buffers streams.
  */
 
 import { Problem, address, send, serverNow } from "./api.js";
 import { SseParser } from "./sse.js";
 
 const SILENCE_MS = 40_000;
-/* A stream says something every 15 s, an answer that cannot stream ends after 25 s: who is silent for longer is not there. */
-const LONGEST_PAUSE_MS = 10_000;
+/* A stream sends a comment every 15 s, and a page ends after 25 s. After a longer silence the connection is dead. */
+const MAX_BACKOFF_MS = 10_000;
 const BEHIND_MS = 10_000;
 const WORK_MS = 10;
-/* So long are events taken in before the page may draw. */
+/* Maximum time to process events before the page may draw. */
 const SETTLED_MS = 1_500;
 const POLL_TIMEOUT = "20s";
 const POLL_LIMIT = 1000;
@@ -33,19 +33,19 @@ export class Feed {
   #wake = null;
   #isHeld = false;
 
-  /** `onEvents` gets lists of events, `onState` how it is going, `onTorn` where the log begins if it forgot something. */
+  /** `onEvents` receives lists of events, `onState` the connection state, `onTorn` the start of the log after a retention gap. */
   constructor({ parameters = {}, after, onEvents, onState = () => {}, onTorn = () => {} }) {
     this.#options = { onEvents, onState, onTorn };
     this.#parameters = parameters;
     this.#after = after;
   }
 
-  /** The last position that was seen. */
+  /** The position of the last event. */
   get after() {
     return this.#after;
   }
 
-  /** Begin, or go on after `hold`. */
+  /** Start, or resume after `hold`. */
   start() {
     this.#isHeld = false;
     this.#abort = new AbortController();
@@ -55,7 +55,7 @@ export class Feed {
     return this;
   }
 
-  /** End for good. */
+  /** Close permanently. */
   stop() {
     removeEventListener("online", this.#hurry);
     removeEventListener("offline", this.#breakOff);
@@ -63,24 +63,24 @@ export class Feed {
     this.#abort.abort();
   }
 
-  /** Let the server keep what comes, until `start`. */
+  /** Disconnect until `start`; the server keeps the events. */
   hold() {
     this.stop();
     this.#isHeld = true;
-    this.#tell("held", "The server keeps what comes");
+    this.#setState("held", "Paused");
   }
 
   #hurry = () => this.#wake?.();
   #breakOff = () => this.#connection.abort();
 
   async #run(signal) {
-    this.#tell("connecting", "Connecting");
+    this.#setState("connecting", "Connecting");
     while (!signal.aborted) {
       try {
         await (this.#polls ? this.#poll(signal) : this.#stream(signal));
       } catch (failure) {
         if (signal.aborted) return;
-        if (failure instanceof Problem && !failure.isPassing) return this.#tell("refused", failure.message);
+        if (failure instanceof Problem && !failure.isPassing) return this.#setState("refused", failure.message);
         await this.#pause(signal);
       }
     }
@@ -118,7 +118,7 @@ export class Feed {
     }
   }
 
-  /** The first answer comes at once, and so shows that somebody is there. */
+  /** The first poll returns at once and proves that the server is reachable. */
   async #poll(signal) {
     const connection = this.#opened(signal);
     const timeout = this.#hasPolled ? POLL_TIMEOUT : "0s";
@@ -134,7 +134,7 @@ export class Feed {
     this.#after = Math.max(this.#after, seq.eventId);
   }
 
-  /** What ends with the feed, and when the browser loses its network. */
+  /** A signal that aborts when the feed closes or the browser goes offline. */
   #opened(signal) {
     const connection = new AbortController();
     signal.addEventListener("abort", () => connection.abort(), { once: true, signal: connection.signal });
@@ -160,7 +160,7 @@ export class Feed {
     this.#give(events);
   }
 
-  /** Hand on what is new: an answer may repeat what was there when the connection broke. */
+  /** Deliver new events. A response may repeat events from before a disconnect. */
   #give(events) {
     const news = events.filter((event) => event.eventId > this.#after);
     if (news.length === 0 || this.#isHeld) return;
@@ -173,7 +173,7 @@ export class Feed {
     const behind = serverNow() - this.#after / 1000;
     clearTimeout(this.#caughtUp);
     if (behind < BEHIND_MS) return this.#connected();
-    this.#tell("behind", `Catching up, ${Math.round(behind / 1000)} s behind`);
+    this.#setState("behind", `Catching up, ${Math.round(behind / 1000)} s behind`);
     this.#caughtUp = setTimeout(() => this.#connected(), SETTLED_MS);
   }
 
@@ -181,18 +181,18 @@ export class Feed {
     const before = this.#after;
     this.#after = Math.max(this.#after, eventId);
     this.#options.onTorn(before, eventId);
-    this.#tell("torn", "Some events are no longer kept");
+    this.#setState("torn", "Some events have been deleted by retention");
   }
 
   #connected() {
-    this.#tell("connected", this.#polls ? "Connected, by long poll" : "Connected");
+    this.#setState("connected", this.#polls ? "Connected, by long poll" : "Connected");
   }
 
-  /** Longer after each failure, by chance a little more or less, so that not all come back at once. */
+  /** Exponential backoff with jitter. */
   async #pause(signal) {
     this.#failures += 1;
-    const most = Math.min(LONGEST_PAUSE_MS, 250 * 2 ** this.#failures);
-    this.#tell("reconnecting", `Reconnecting, try ${this.#failures}`);
+    const most = Math.min(MAX_BACKOFF_MS, 250 * 2 ** this.#failures);
+    this.#setState("reconnecting", `Reconnecting, attempt ${this.#failures}`);
     await this.#sleep(most / 2 + (Math.random() * most) / 2, signal);
   }
 
@@ -207,7 +207,7 @@ export class Feed {
     });
   }
 
-  #tell(name, words) {
+  #setState(name, words) {
     this.#options.onState({ name, words, by: this.#polls ? "poll" : "stream" });
   }
 }

@@ -1,6 +1,6 @@
 /*
- * What an event makes of an object in brief, as the server would list it. Only what a list shows is folded; an object
- * whose past is not known here gives undefined, and whoever asked reads the list again.
+ * Folds an event into an object summary, as the server would list it. Only the fields of a list are folded. If the object's
+ * history is unknown the result is undefined, and the caller reloads the list.
  */
 
 import { ms } from "./time.js";
@@ -17,10 +17,10 @@ const ORDERS = {
 };
 const VOTES_OVER = ["quorum_succeeded", "run_start", "run_complete"];
 
-/** The object after `event`: changed, null if it is gone, undefined if that cannot be told from here. */
-export function folded(collection, path, object, event) {
-  const fold = FOLDS[collection];
-  const change = fold?.(object, event, event.payload?.data ?? {});
+/** The object after `event`: changed, null if removed, undefined if it must be reloaded. */
+export function fold(collection, path, object, event) {
+  const foldOne = FOLDS[collection];
+  const change = foldOne?.(object, event, event.payload?.data ?? {});
   if (change === null || change === undefined) return change;
   return {
     path,
@@ -87,7 +87,7 @@ const FOLDS = {
   },
 };
 
-/** 0.66 of "66%", 0.5 of "1/2"; null of anything else. */
+/** 0.66 for "66%", 0.5 for "1/2", null for anything else. */
 export function share(progress) {
   if (typeof progress === "number") return progress <= 1 ? progress : progress / 100;
   const percent = /^(\d+(?:\.\d+)?)\s*%$/.exec(progress ?? "");

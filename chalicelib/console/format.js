@@ -1,4 +1,4 @@
-/* Values as people read them, and JSON in its colours. */
+/* Formats values for people, and JSON with syntax colours. */
 
 import { h } from "./dom.js";
 
@@ -12,13 +12,13 @@ export const number = (value) => WHOLE.format(value);
 /** 1 event, 2 events */
 export const plural = (count, one, many = `${one}s`) => `${number(count)} ${count === 1 ? one : many}`;
 
-/** An event's type as patterns write it. */
+/** An event type as text, as in patterns. */
 export const typeText = (type) => type.join("/");
 
-/** An event's id as the API writes it in parameters. */
+/** An event id as text, as in API parameters. */
 export const idText = (id) => `${id.server}.${id.session}.${id.instance}`;
 
-/** What a payload says, in one line. */
+/** A one-line summary of a payload. */
 export function gist(payload) {
   if (payload === null || payload === undefined) return "";
   if (payload.type === "binary") return `${payload.name}: ${number(Math.floor((payload.data.length * 3) / 4))} bytes`;
@@ -30,7 +30,7 @@ export function gist(payload) {
     .join("   ");
 }
 
-/** JSON that can be read, with its kinds of values in colours. */
+/** Formatted JSON with syntax colours. */
 export function jsonBlock(value, label) {
   const written = JSON.stringify(value, null, 2);
   const block = h("pre", { class: "json", tabindex: "0", role: "region", "aria-label": label });

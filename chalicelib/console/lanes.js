@@ -1,6 +1,6 @@
 /*
- * The lanes of a timeline: what an object, its nodes or its jobs were doing, from when to when. A span goes on until the
- * next change; the last one until `end`.
+ * The lanes of a timeline: the states of an object, its nodes or its jobs over time. A span lasts until the
+ * next change, the last one until `end`.
  */
 
 import { msOfId } from "./time.js";
@@ -38,7 +38,7 @@ const OVER = [
 
 /** @typedef {{name: string, link?: string[], spans: {from: number, to: number, state: string, result: string|null}[], marks: {at: number, words: string}[]}} Lane */
 
-/** The lanes of an object; `end` is until when what still goes on is drawn. */
+/** The lanes of an object; open spans are drawn until `end`. */
 export function lanesOf(collection, events, end) {
   if (collection === "job") return jobLanes(events, end);
   if (collection === "jobset") return jobsetLanes(events, end);
@@ -51,7 +51,7 @@ export function lanesOf(collection, events, end) {
   return [lane("State", events, namedChange, end)];
 }
 
-/** Whether nothing more is to be expected. */
+/** Whether the object has ended. */
 export const isOver = (lanes) => lanes.length > 0 && OVER.includes(lanes[0].spans.at(-1)?.state);
 
 function lane(name, events, change, end, extra = {}) {

@@ -1,6 +1,6 @@
-/* Where one is: everything worth a link is in the address, `#/objects/job/117?at=…`, so that it can be sent and reloaded. */
+/* Routes. All navigation state is in the address, `#/objects/job/117?at=…`, so that it can be shared and reloaded. */
 
-/** Each page with its title, and the key that goes there after `g`. */
+/** Each page with its title and its shortcut key after `g`. */
 export const PAGES = [
   ["live", "Live", "l"],
   ["objects", "Objects", "o"],
@@ -17,7 +17,7 @@ export function here() {
   return { page: page || "live", rest: rest.map(decoded), parameters: new URLSearchParams(query) };
 }
 
-/** The address of a page; parameters that are empty are left out. */
+/** The address of a page; empty parameters are omitted. */
 export function link(page, rest = [], parameters = {}) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== "" && value != null));
   const path = [page, ...rest.map(encodeURIComponent)].join("/");
@@ -29,7 +29,7 @@ export function go(hash) {
   location.hash = hash;
 }
 
-/** Write other parameters into the address without leaving the page, or a trace in the history. */
+/** Replace the parameters in the address without navigation or a history entry. */
 export function note(parameters) {
   const { page, rest } = here();
   history.replaceState(null, "", link(page, rest, parameters));

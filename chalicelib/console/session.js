@@ -1,6 +1,6 @@
 /*
- * The session: who is signed in, and for which organization. The token is kept in session storage only, so it ends with
- * the tab; it is never in the address bar for longer than it takes to read it.
+ * The session: the signed-in user and organization. The token is kept in session storage only, so it ends with
+ * the tab. The sign-in code is removed from the address bar at once.
  */
 
 const TOKEN = "annals.token";
@@ -12,42 +12,42 @@ let reason = null;
 /** The token, or null. */
 export const token = () => sessionStorage.getItem(TOKEN);
 
-/** The organization that was chosen, or null: the token's first. */
+/** The selected organization, or null for the first in the token. */
 export const organization = () => sessionStorage.getItem(ORGANIZATION);
 
-/** Why the last session ended, told once. */
+/** The reason why the last session ended; returned once. */
 export function lastReason() {
-  const told = reason;
+  const last = reason;
   reason = null;
-  return told;
+  return last;
 }
 
-/** Hear of sign-in, sign-out, and another organization. */
+/** Subscribe to sign-in, sign-out and change of organization. */
 export const onChange = (listener) => listeners.add(listener);
 
-/** Begin a session. */
+/** Start a session. */
 export function begin(newToken) {
   sessionStorage.setItem(TOKEN, newToken);
   sessionStorage.removeItem(ORGANIZATION);
-  tell();
+  notify();
 }
 
-/** End it; `why` is shown on the sign-in page. */
+/** End the session; `why` is shown on the sign-in page. */
 export function end(why = null) {
   if (token() === null) return;
   reason = why;
   sessionStorage.removeItem(TOKEN);
   sessionStorage.removeItem(ORGANIZATION);
-  tell();
+  notify();
 }
 
-/** Look at another organization. */
+/** Switch to another organization. */
 export function choose(name) {
   sessionStorage.setItem(ORGANIZATION, name);
-  tell();
+  notify();
 }
 
-/** The code in `#code=…`, which the start line of the server prints; it leaves the address bar at once. */
+/** Take the sign-in code out of `#code=…` in the address. */
 export function takeCode() {
   const found = /^#code=([^&]+)$/.exec(location.hash);
   if (found === null) return null;
@@ -55,6 +55,6 @@ export function takeCode() {
   return decodeURIComponent(found[1]);
 }
 
-function tell() {
+function notify() {
   for (const listener of listeners) listener();
 }

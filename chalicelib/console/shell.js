@@ -1,4 +1,4 @@
-/* The frame around all views: where one can go, whose events these are, how the feed is, who is signed in. */
+/* The frame around all views: navigation, organization, feed status, user. */
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
@@ -7,7 +7,7 @@ import { PAGES, link } from "./router.js";
 import * as session from "./session.js";
 import { help } from "./shortcuts.js";
 
-/** The frame for `me`: its element, its main part, and `mark` to say which page is open. */
+/** The frame for `me`: its element, its main part, and `mark` to highlight the open page. */
 export function shell(me) {
   const links = PAGES.map(([page, title]) =>
     h("a", { href: link(page), class: "nav-link" }, icon(page, 18), h("span", {}, title)),
@@ -40,7 +40,7 @@ export function shell(me) {
         },
         icon("keyboard", 18),
       ),
-      who(me),
+      userInfo(me),
     ),
     h("nav", { class: "nav", "aria-label": "Pages" }, links),
     main,
@@ -63,12 +63,12 @@ function organizations(me) {
   );
 }
 
-function who(me) {
+function userInfo(me) {
   const title = `${me.user}: ${me.groups.join(", ")}`;
   return h(
     "div",
-    { class: "who" },
-    h("span", { class: "who-name wide-only", title }, me.user),
+    { class: "user" },
+    h("span", { class: "user-name wide-only", title }, me.user),
     h(
       "button",
       {

@@ -1,4 +1,4 @@
-/* Keys: `?` shows them all, `g` and a letter goes somewhere; a view adds its own for as long as it is open. */
+/* Keyboard shortcuts: `?` shows all, `g` and a letter opens a page; the open view adds its own. */
 
 import { h } from "./dom.js";
 import { PAGES, go, link } from "./router.js";
@@ -6,7 +6,7 @@ import { PAGES, go, link } from "./router.js";
 const own = new Map();
 let goes = false;
 
-/** Add the keys of a view, `{key: [words, action]}`; gives how to take them away. */
+/** Add the keys of a view, `{key: [label, action]}`. Returns a function that removes them. */
 export function shortcuts(keys) {
   for (const [key, entry] of Object.entries(keys)) own.set(key, entry);
   return () => {
@@ -14,7 +14,7 @@ export function shortcuts(keys) {
   };
 }
 
-/** Hear keys that nobody else wants. */
+/** Handle keys that no input field uses. */
 export function listen() {
   addEventListener("keydown", (event) => {
     if (
@@ -29,13 +29,13 @@ export function listen() {
   });
 }
 
-/** Show all keys. */
+/** Show the list of shortcuts. */
 export function help() {
   const rows = [
     ...PAGES.map(([, title, key]) => [["g", key], `Go to ${title}`]),
     ...[...own].map(([key, [words]]) => [[key], words]),
     [["↑", "↓"], "Move in a list"],
-    [["Enter"], "Open what is marked in a list"],
+    [["Enter"], "Open the selected row"],
     [["?"], "These shortcuts"],
   ];
   const close = h("button", { class: "button", type: "button", onclick: () => dialog.close() }, "Close");
@@ -71,7 +71,7 @@ export function help() {
   dialog.showModal();
 }
 
-/** Do what the key means; tell whether it means anything. */
+/** Run the action of a key. Returns whether there is one. */
 function taken(key) {
   const page = goes ? PAGES.find((one) => one[2] === key) : undefined;
   const action = page ? () => go(link(page[0])) : key === "?" ? help : own.get(key)?.[1];

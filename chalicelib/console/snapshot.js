@@ -1,11 +1,11 @@
 /*
- * A snapshot that stays live: the objects of a collection in brief as they were at its eventId, then every event after
- * that folded in. What cannot be folded here is read again, not guessed.
+ * A live snapshot: the object summaries of a collection at its eventId, with every later event folded in. Objects that
+ * cannot be folded are reloaded.
  */
 
 import { get } from "./api.js";
 import { Feed } from "./feed.js";
-import { folded } from "./fold.js";
+import { fold } from "./fold.js";
 import { objectOf } from "./vocabularies.js";
 
 export const LIMIT = 2000;
@@ -44,17 +44,17 @@ export class Snapshot {
     this.#state = onState;
   }
 
-  /** The objects, the latest change first. */
+  /** The objects, most recently changed first. */
   get objects() {
     return [...this.#objects.values()].reverse();
   }
 
-  /** How many there are, of all states. */
+  /** The number of objects in all states. */
   get total() {
     return Object.values(this.counts).reduce((sum, count) => sum + count, 0);
   }
 
-  /** Read it, and follow from there. */
+  /** Load the snapshot and follow from its eventId. */
   async load() {
     const { search, state } = this.#filter;
     const read = await get(`objects/${this.#collection}`, { brief: "yes", limit: LIMIT, search, state });
@@ -96,7 +96,7 @@ export class Snapshot {
       return concerns ? this.#again() : undefined;
     }
     const before = this.#objects.get(path);
-    const after = folded(collection, path, before, event);
+    const after = fold(collection, path, before, event);
     if (after === undefined) return this.#again();
     this.#objects.delete(path);
     if (after !== null && this.#isWanted(after)) this.#objects.set(path, after);

@@ -1,9 +1,9 @@
 /*
- * Server-sent events, parsed as the standard says: lines end with CR, LF or both; a blank line ends an event; an `id`
- * without data still moves the position; a comment shows that somebody is there.
+ * Parser for server-sent events: lines end with CR, LF or both; a blank line ends an event; an `id`
+ * without data still moves the position; a comment is a sign of life.
  */
 
-/** Takes pieces of text as they come, and gives the events that are whole. */
+/** Takes chunks of text and returns the completed events. */
 export class SseParser {
   #rest = "";
   #data = [];
@@ -11,10 +11,10 @@ export class SseParser {
   #id = null;
   #begun = false;
 
-  /** Milliseconds after which the server wants a client to come back, once it has said so. */
+  /** The reconnection delay that the server requested, in milliseconds. */
   retry = null;
 
-  /** The events that `piece` completes, each as `{id, name, data}`; `data` is null where only the position moved. */
+  /** The events that `piece` completes, as `{id, name, data}`; `data` is null if only the position moved. */
   take(piece) {
     let waiting = this.#rest + piece;
     if (!this.#begun && waiting) {
@@ -22,7 +22,7 @@ export class SseParser {
       this.#begun = true;
     }
     const found = [];
-    // A CR at the very end may be half of a CRLF.
+    // A CR at the end may be half of a CRLF.
     const lines = waiting.split(/\r\n|\n|\r(?!$)/);
     this.#rest = lines.pop();
     for (const line of lines) {

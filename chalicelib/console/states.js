@@ -1,10 +1,10 @@
-/* What states look like: a tone, a shape and a word, so that colour alone says nothing. */
+/* How states look: a tone, a shape and a word, so that no information is in colour alone. */
 
 import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
 const LOOKS = [
-  ["good", "check", ["success", "succeeded", "complete", "active", "sent", "up to date", "would tell"]],
+  ["good", "check", ["success", "succeeded", "complete", "active", "sent", "up to date", "would notify"]],
   [
     "bad",
     "cross",
@@ -34,7 +34,7 @@ const LOOKS = [
       "waiting",
       "waitingforresource",
       "behind",
-      "would not tell",
+      "would not notify",
     ],
   ],
   [
@@ -48,7 +48,7 @@ const LOOKS = [
 const BY_NAME = new Map(LOOKS.flatMap(([tone, shape, names]) => names.map((name) => [name, { tone, shape }])));
 const UNKNOWN = { tone: "idle", shape: "ring" };
 
-/** Tone and shape of a state; one that ended is judged by its result. */
+/** Tone and shape of a state; an ended object uses its result. */
 export function look(state, result = null) {
   if (hasEnded(state) && result !== null) return BY_NAME.get(result);
   return BY_NAME.get(String(state ?? "").toLowerCase()) ?? UNKNOWN;
@@ -63,7 +63,7 @@ export function stateWords(state) {
     .replace(/^[A-Z](?=[a-z])/, (a) => a.toLowerCase());
 }
 
-/** The state in words, and how it ended if it ended badly. */
+/** The state in words, with the result if it is not a success. */
 export const said = (state, result) => (hasEnded(state) && result === "failure" ? "failed" : stateWords(state));
 
 /** The state as a badge. */

@@ -1,4 +1,4 @@
-/* The theme, before anything is drawn: what the visitor chose here, else what their system prefers. */
+/* Sets the theme before the first paint: the visitor's choice, else the system preference. */
 "use strict";
 
 (() => {
@@ -6,7 +6,7 @@
   try {
     chosen = localStorage.getItem("annals.theme");
   } catch {
-    // A browser that keeps nothing still has a system theme.
+    // Without local storage the system theme applies.
   }
   if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
 })();

@@ -1,4 +1,4 @@
-/* Times as people read them. An eventId is microseconds since 1970; everything else comes as ISO-8601 text. */
+/* Formats times for people. An eventId is microseconds since 1970; all other times are ISO 8601 text. */
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
@@ -11,7 +11,7 @@ const STEPS = [
   [31536000, "y", Infinity],
 ];
 
-/** Milliseconds of an ISO time, also one written with a space; NaN if there is none. */
+/** Milliseconds of an ISO time, also with a space instead of T; NaN without a time. */
 export const ms = (iso) => (iso ? Date.parse(iso.replace(" ", "T")) : NaN);
 
 /** Milliseconds of an eventId. */
@@ -36,7 +36,7 @@ export function ago(at, now = Date.now()) {
   return Math.abs(seconds) < 1.5 ? "just now" : seconds < 0 ? `in ${duration(-seconds)}` : `${duration(seconds)} ago`;
 }
 
-/** 740 ms, 12 s, 3 min, 2.5 h: the largest unit that fits, with at most two digits that matter. */
+/** 740 ms, 12 s, 3 min, 2.5 h: the largest unit that fits, with at most two significant digits. */
 export function duration(seconds) {
   if (!Number.isFinite(seconds)) return "–";
   if (seconds < 1) return `${Math.round(seconds * 1000)} ms`;

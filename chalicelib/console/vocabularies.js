@@ -1,6 +1,6 @@
-/* The event languages that Annals knows: whose events are whose, and which object an event is about. */
+/* The vocabularies: which types belong to which, and the object of an event. */
 
-/** Each with the patterns of its types. */
+/** Each vocabulary with its type patterns. */
 export const VOCABULARIES = [
   ["job", "Jobs", ["job/*", "jobset/*"]],
   ["scheduler", "JobScheduler", ["scheduler/*"]],
@@ -9,13 +9,13 @@ export const VOCABULARIES = [
 
 const FAMILIES = { OrderEvent: "order", JobChainEvent: "jobChain", JobEvent: "schedulerJob", TaskEvent: "task" };
 
-/** The vocabulary of a type; "other" for those that none knows. */
+/** The vocabulary of a type, or "other". */
 export function vocabularyOf(type) {
   if (type[0] === "jobset") return "job";
   return VOCABULARIES.some(([name]) => name === type[0]) ? type[0] : "other";
 }
 
-/** The object that an event is about, `[collection, path]`, or null. */
+/** The object of an event, `[collection, path]`, or null. */
 export function objectOf({ type, key }) {
   const [root, family] = type;
   if (root === "scheduler" && family === "SchedulerEvent") return ["scheduler", "/scheduler"];
@@ -32,7 +32,7 @@ export function objectOf({ type, key }) {
 
 const KINDS = { order: "Order", jobChain: "JobChain", schedulerJob: "Job" };
 
-/** What finds the events of an object: their keys, or their types where they have none. */
+/** The query for the events of an object: by key, or by type if they have no key. */
 export function eventsOf(collection, path) {
   if (collection === "scheduler") return { types: ["scheduler/SchedulerEvent/*"] };
   if (collection === "pushJob") return { keys: [`/push${path}`] };

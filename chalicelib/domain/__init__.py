@@ -1,1 +1,1 @@
-"""The rules of the log, pure: no clock, no environment, no randomness, no I/O."""
+"""The rules of the log: pure code without clock, environment, randomness or I/O."""

@@ -1,9 +1,11 @@
-"""Durations as people and JobScheduler clients write them."""
+"""Parsing and formatting of durations."""
 
 import re
 from typing import Annotated
 
 from pydantic import BeforeValidator
+
+from chalicelib.domain.json_schema import JsonSchema, named_schema, pattern_of
 
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _PLAIN = re.compile(rf"(?P<s>{_NUMBER})s?", re.ASCII)
@@ -17,18 +19,18 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def parse(value: object) -> float:
-    """Seconds of `60`, `60s`, `0.5s`, `1h2m3s`, `PT1M` or `P1D`; `infinite` has no end."""
+    """Seconds of a text such as `60`, `60s`, `0.5s`, `1h2m3s`, `PT1M`, `P1D` or `infinite`."""
     text = str(value)
     if text == "infinite":
         return float("inf")
     for form in (_PLAIN, _UNITS, _ISO):
-        if found := form.fullmatch(text):
-            return sum(float(number) * _SECONDS[unit] for unit, number in found.groupdict().items() if number)
+        if match := form.fullmatch(text):
+            return sum(float(number) * _SECONDS[unit] for unit, number in match.groupdict().items() if number)
     raise ValueError(f"a duration is 60, 60s, 0.5s, 1h2m3s or ISO-8601 such as PT1M, not '{text[:40]}'")
 
 
 def iso(seconds: float) -> str:
-    """The duration in ISO-8601: P30D, PT1H30M, PT0.5S; without end it is `infinite`."""
+    """The duration in ISO-8601, such as P30D, PT1H30M or PT0.5S, or `infinite`."""
     if seconds == float("inf"):
         return "infinite"
     minutes, rest = divmod(seconds, 60)
@@ -39,4 +41,10 @@ def iso(seconds: float) -> str:
     return f"P{date}T{time}" if time else f"P{date}" if date else "PT0S"
 
 
-Duration = Annotated[float, BeforeValidator(parse)]
+DURATION_SCHEMA: JsonSchema = {
+    "type": "string",
+    "description": "`60`, `60s`, `0.5s`, `1h2m3s`, ISO-8601 such as `PT1M`, or `infinite`.",
+    "pattern": pattern_of(_PLAIN, _UNITS, _ISO, "infinite"),
+    "examples": ["0.5s"],
+}
+Duration = Annotated[float, BeforeValidator(parse), named_schema("Duration", DURATION_SCHEMA)]

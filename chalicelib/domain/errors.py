@@ -1,59 +1,59 @@
-"""What Annals refuses, and why.
+"""The errors of Annals.
 
 AnnalsError
-├── Refused                     the request cannot be granted as it is
-│   ├── BadInput                it breaks a rule: say which, and what is right
-│   ├── TooLarge                it is beyond a limit
-│   ├── UnsupportedMediaType    it is in a format nobody here reads
-│   ├── NotAcceptable           it asks for a format that this is not to be had in
-│   ├── NotFound                what it names does not exist
-│   │   └── NoSuchOrganization  nobody created the organization yet
+├── Refused                     the request is invalid or not allowed: do not retry it
+│   ├── BadInput                it violates a rule
+│   ├── TooLarge                it exceeds a limit
+│   ├── UnsupportedMediaType    its format is not supported
+│   ├── NotAcceptable           it asks for a response format that is not available
+│   ├── NotFound                it names something that does not exist
+│   │   └── NoSuchOrganization  the organization has not been created
 │   ├── Forbidden               the caller lacks the organization or the group
 │   ├── ConditionFailed         an event matches its append condition
-│   └── KeyReused               its idempotency key came with another request before
-├── Conflict                    another writer was first: read the head, then try again
-│   ├── SessionTaken            the session is committed
-│   └── KeyTaken                the idempotency key is in use
-├── Busy                        too many writers for the time there was
-├── Unavailable                 the store gave no answer: the outcome is unknown
-├── Unwritable                  the store takes nothing now: its disk is full or read-only
-├── Unusable                    what is stored cannot be read: it is damaged, or not ours
-│   └── LogBroken               the stored log contradicts itself
-└── NotDelivered                a channel did not take a message: try again later
-    └── Undeliverable           it never will: no use to try again
+│   └── KeyReused               its idempotency key belongs to a different request
+├── Conflict                    another writer was first: read the head, then retry
+│   ├── SessionTaken            the session is already committed
+│   └── KeyTaken                the idempotency key is already in use
+├── Busy                        too many concurrent writers: nothing was written
+├── Unavailable                 the store did not respond: the outcome is unknown
+├── Unwritable                  the disk is full or read-only: nothing was written
+├── Unusable                    stored data is damaged or not from Annals
+│   └── LogBroken               the stored log is inconsistent
+└── NotDelivered                a channel did not accept a message: retry later
+    └── Undeliverable           the channel will never accept it: do not retry
 """
 
 
 class AnnalsError(Exception):
-    """Anything Annals says no to."""
+    """Any error that Annals raises on purpose."""
 
 
 class Refused(AnnalsError):
-    """The request cannot be granted as it is; repeating it will not help."""
+    """The request is invalid or not allowed. Repeating it does not help."""
 
 
 class BadInput(Refused):
-    """The request breaks a rule; the message says which one and what is right."""
+    """The request violates a rule. The message names the rule."""
 
 
 class TooLarge(Refused):
-    """The request is beyond a limit; the message names it."""
+    """The request exceeds a limit. The message names the limit."""
 
 
 class UnsupportedMediaType(Refused):
-    """The request is in a format nobody here reads."""
+    """The format of the request is not supported."""
 
 
 class NotAcceptable(Refused):
-    """The request asks for a format that this is not to be had in."""
+    """The request asks for a response format that is not available."""
 
 
 class NotFound(Refused):
-    """What the request names does not exist."""
+    """The request names something that does not exist."""
 
 
 class NoSuchOrganization(NotFound):
-    """Nobody created this organization yet."""
+    """The organization has not been created."""
 
     def __init__(self, organization: str) -> None:
         super().__init__(
@@ -63,7 +63,7 @@ class NoSuchOrganization(NotFound):
 
 
 class Forbidden(Refused):
-    """The caller is known, but lacks the organization or the group."""
+    """The caller is authenticated, but lacks the organization or the group."""
 
 
 class ConditionFailed(Refused):
@@ -75,7 +75,7 @@ class ConditionFailed(Refused):
 
 
 class KeyReused(Refused):
-    """The same idempotency key came with another request before."""
+    """The idempotency key was used for a different request before."""
 
     def __init__(self, key: str) -> None:
         super().__init__(f"Idempotency-Key '{key}' was used for another request; use a new key for a new request")
@@ -83,7 +83,7 @@ class KeyReused(Refused):
 
 
 class Conflict(AnnalsError):
-    """Another writer was first: read the head, then try again."""
+    """Another writer was first. Read the head, then retry."""
 
 
 class SessionTaken(Conflict):
@@ -105,27 +105,27 @@ class KeyTaken(Conflict):
 
 
 class Busy(AnnalsError):
-    """There was no time for it: too many writers, or a store that is slow to answer them; nothing was written."""
+    """The deadline passed because of too many writers or a slow store. Nothing was written."""
 
 
 class Unavailable(AnnalsError):
-    """The store gave no answer in time: what was asked may or may not have happened."""
+    """The store did not respond in time. The operation may or may not have happened."""
 
 
 class Unwritable(AnnalsError):
-    """The store takes nothing now, for its disk is full or read-only; nothing was written."""
+    """The store rejects writes because its disk is full or read-only. Nothing was written."""
 
 
 class Unusable(AnnalsError):
-    """What is stored cannot be read: it is damaged, or not ours. Somebody has to look."""
+    """Stored data is damaged or was not written by Annals. An operator has to look into it."""
 
 
 class LogBroken(Unusable):
-    """The stored log contradicts itself; reading on could skip or repeat events."""
+    """The stored log is inconsistent. Reading on could skip or repeat events."""
 
 
 class NotDelivered(AnnalsError):
-    """A channel did not take a message now; it may later, in `retry_after_s` if it said so."""
+    """A channel did not accept a message, but may do so later, after `retry_after_s` if it named a time."""
 
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
@@ -133,4 +133,4 @@ class NotDelivered(AnnalsError):
 
 
 class Undeliverable(NotDelivered):
-    """The message cannot be made, or no channel will ever take it."""
+    """The message cannot be built, or the channel will never accept it."""

@@ -1,4 +1,4 @@
-"""What is worked out once."""
+"""Values that are computed on first use and cached on their object, without locks."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -8,15 +8,15 @@ S = TypeVar("S")
 T = TypeVar("T")
 
 
-class once(Generic[T]):  # noqa: N801  (used like `property`)
-    """A property worked out when first asked for, as by `functools.cached_property`, whose lock takes longer than most.
+class lazy_property(Generic[T]):  # noqa: N801  (used like `property`)
+    """A `functools.cached_property` without a lock, which would cost more than most computations.
 
-    Whoever asks at the same time may work it out too; for that it must not matter who was first.
+    Concurrent readers may each compute the value, so the computation must be pure.
     """
 
-    def __init__(self, work: Callable[[Any], T]) -> None:
-        self._work = work
-        self.__doc__ = work.__doc__
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute = compute
+        self.__doc__ = compute.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
@@ -30,20 +30,20 @@ class once(Generic[T]):  # noqa: N801  (used like `property`)
     def __get__(self, instance: object, owner: type | None = None) -> Self | T:
         if instance is None:
             return self
-        value = instance.__dict__[self._name] = self._work(instance)
+        value = instance.__dict__[self._name] = self._compute(instance)
         return value
 
 
-def once_for_each(work: Callable[[S], T]) -> Callable[[S], T]:
-    """A function of one thing that is worked out once for each, and kept with it: `once`, from outside its class."""
-    name = f"{work.__module__}.{work.__qualname__}"
+def cached_on_instance(compute: Callable[[S], T]) -> Callable[[S], T]:
+    """Cache a function of one object in that object's `__dict__`: a `lazy_property` defined outside the class."""
+    name = f"{compute.__module__}.{compute.__qualname__}"
 
-    @wraps(work)
-    def known(instance: S) -> T:
-        kept = instance.__dict__
-        if name not in kept:
-            kept[name] = work(instance)
-        found: T = kept[name]
-        return found
+    @wraps(compute)
+    def cached(instance: S) -> T:
+        cache = instance.__dict__
+        if name not in cache:
+            cache[name] = compute(instance)
+        value: T = cache[name]
+        return value
 
-    return known
+    return cached

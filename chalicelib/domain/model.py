@@ -1,27 +1,27 @@
-"""The common ground of all values that come from or go to JSON."""
+"""The base class of values that are read from or written to JSON."""
 
 from typing import Annotated, TypeGuard
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict
 
 
-def is_whole(value: object) -> TypeGuard[int | float]:
-    """Whether it is a whole number as JSON means it: 7.0 is 7, and true is none."""
+def is_whole_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a whole number in the sense of JSON: 7.0 is one, true is not."""
     return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
-def _not_bool(value: object) -> object:
+def _reject_bool(value: object) -> object:
     if isinstance(value, bool):
-        raise ValueError("a number is needed, not true or false")
+        raise ValueError("expected a number, not true or false")
     return value
 
 
-WholeNumber = Annotated[int, BeforeValidator(_not_bool)]
-"""A number; pydantic alone would take true for 1."""
+WholeNumber = Annotated[int, BeforeValidator(_reject_bool)]
+"""Unlike `int`, does not accept true as 1."""
 
 
 class Model(BaseModel):
-    """A frozen value; unknown fields are refused; members are camelCase on the wire."""
+    """A frozen value that rejects unknown fields. Members are camelCase in JSON."""
 
-    # Built when first used: a function that starts waits only for what its request needs.
+    # Validators are built on first use, so that a Lambda function starts without waiting for all of them.
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True, defer_build=True)

@@ -1,13 +1,13 @@
-"""What may be told of a failure where others read it: in a log, in a trace."""
+"""Descriptions of errors that are safe to log and trace, because they contain no user data."""
 
 from pydantic import ValidationError
 
 from chalicelib.domain import errors
 
-LONGEST_WORDS = 300
-MOST_PLACES = 5
+MAX_MESSAGE_LENGTH = 300
+MAX_VALIDATION_ERRORS = 5
 
-_QUOTE_NOBODY = (
+SAFE_TO_LOG = (
     errors.Busy,
     errors.ConditionFailed,
     errors.SessionTaken,
@@ -23,43 +23,43 @@ _QUOTE_NOBODY = (
     RecursionError,
     TypeError,
 )
-"""Whose words are about Annals, its store or its code, and never about what somebody sent."""
+"""Errors whose messages are about Annals, its store or its code, never about data that a client sent."""
 
 
-def described(failure: BaseException) -> str:
-    """The kind of a failure, and its words if they quote nobody."""
-    kind, said = type(failure).__name__, words(failure)
-    return f"{kind}: {said}" if said else kind
+def safe_description(error: BaseException) -> str:
+    """The error's class, and its message if that is safe."""
+    kind, message = type(error).__name__, safe_message(error)
+    return f"{kind}: {message}" if message else kind
 
 
-def words(failure: BaseException) -> str:
-    """What a failure says without quoting anybody: no payload, no token, no address. Often that is nothing."""
-    said = _words(failure)
-    return said if len(said) <= LONGEST_WORDS else f"{said[:LONGEST_WORDS]}…"
+def safe_message(error: BaseException) -> str:
+    """The error's message without payloads, tokens and addresses. Empty if nothing of it is safe."""
+    message = _message(error)
+    return message if len(message) <= MAX_MESSAGE_LENGTH else f"{message[:MAX_MESSAGE_LENGTH]}…"
 
 
-def _words(failure: BaseException) -> str:
-    cause = failure if isinstance(failure, ValidationError) else failure.__cause__
+def _message(error: BaseException) -> str:
+    cause = error if isinstance(error, ValidationError) else error.__cause__
     if isinstance(cause, ValidationError):
-        return _places(cause)
-    if isinstance(failure, _QUOTE_NOBODY):
-        return str(failure)
-    if isinstance(failure, OSError):
-        return failure.strerror or ""
-    return _code(failure)
+        return _violated_rules(cause)
+    if isinstance(error, SAFE_TO_LOG):
+        return str(error)
+    if isinstance(error, OSError):
+        return error.strerror or ""
+    return _aws_error_code(error)
 
 
-def _places(failure: ValidationError) -> str:
-    """Where what was sent is wrong, and which rule it breaks; the name of an unknown field is somebody's own."""
-    found = failure.errors(include_url=False, include_context=False, include_input=False)
-    places = ((error["loc"][:-1] if error["type"] == "extra_forbidden" else error["loc"], error) for error in found)
-    told = (f"{'.'.join(map(str, place))}: {error['type']}".removeprefix(": ") for place, error in places)
-    return "; ".join([*told][:MOST_PLACES])
+def _violated_rules(error: ValidationError) -> str:
+    """Location and rule of each violation. The name of an unknown field is omitted, since the client chose it."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    located = ((item["loc"][:-1] if item["type"] == "extra_forbidden" else item["loc"], item) for item in details)
+    rules = [f"{'.'.join(map(str, location))}: {item['type']}".removeprefix(": ") for location, item in located]
+    return "; ".join(rules[:MAX_VALIDATION_ERRORS])
 
 
-def _code(failure: BaseException) -> str:
-    """The code of AWS, if it refused something: what else it says may quote an address."""
-    match failure:
+def _aws_error_code(error: BaseException) -> str:
+    """The error code of AWS. Its message may contain an address."""
+    match error:
         case object(code=str(code)) | object(response={"Error": {"Code": str(code)}}):
             return code
         case _:

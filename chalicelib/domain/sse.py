@@ -1,20 +1,21 @@
-"""Server-sent events as text. Every event ends with a blank line; comments and `retry` need none.
+"""Server-sent events as text.
 
-A blank line of its own would be an event without data for some clients, so there is never one.
+Every event ends with a blank line. Comments and `retry` have none, because some clients take a blank line on its own
+for an event without data.
 """
 
 KEEPALIVE = ":keepalive\n"
 RETRY_MS = 1_000
 RETRY = f"retry: {RETRY_MS}\n"
-"""How soon to come back after an answer that has to end."""
+"""Sets the delay before the client reconnects after the response has ended."""
 
 
-def frame(event_id: int | str, data: str, name: str | None = None) -> str:
-    """One event; `data` is one line. Without a name it is what EventSource calls a message."""
+def format_event(event_id: int | str, data: str, name: str | None = None) -> str:
+    """`data` must be a single line. An event without a name is a `message` for EventSource."""
     event = "" if name is None else f"event: {name}\n"
     return f"{event}id: {event_id}\ndata: {data}\n\n"
 
 
-def position(event_id: int | str) -> str:
-    """No event, but from where to go on: a client that comes back says so in `Last-Event-ID`."""
+def format_position(event_id: int | str) -> str:
+    """Set the client's `Last-Event-ID` without sending an event."""
     return f"id: {event_id}\n\n"

@@ -1,7 +1,7 @@
-"""Plain appends: what nearly all publishers send, read and encoded in one go.
+"""Fast parser for the most common append requests.
 
-`texts` gives exactly what `AppendRequest` and `encoded` would give, several times as fast, or nothing. Whatever is not
-plain, or breaks a rule, is for them: they know every form, and say what is wrong.
+`parse_simple_append` returns exactly the result of `AppendRequest` and `encode_within_limits`, several times faster. It
+returns None for requests that are invalid or have less common fields. pydantic then parses them and explains errors.
 """
 
 from functools import lru_cache
@@ -11,15 +11,15 @@ from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import Decoder, Encoder
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events.event_type import LONGEST_BYTES, RESERVED
-from chalicelib.domain.log.append import MOST_BYTES, MOST_EVENTS
+from chalicelib.domain.events.event_type import MAX_TYPE_OR_KEY_BYTES, RESERVED_CHARACTERS
+from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS
 
-_SHORT = LONGEST_BYTES // 4
-"""So many characters are short enough, whatever they are."""
-_SHALLOW = 150
-"""Text with so few brackets is not nested too deep for any reader ..."""
-_FLAT = 2 * _SHALLOW
-"""... and in text as short as this there are not more that open."""
+_MAX_CHARS = MAX_TYPE_OR_KEY_BYTES // 4
+"""Text of this length is within the limit in bytes, since a character has at most 4 bytes."""
+_MAX_BRACKETS = 150
+"""JSON with this many brackets is not nested too deep for any parser."""
+_MAX_UNCHECKED_CHARS = 2 * _MAX_BRACKETS
+"""JSON of this length has at most `_MAX_BRACKETS` opening brackets."""
 
 
 class _Payload(Struct, forbid_unknown_fields=True, gc=False):
@@ -28,49 +28,49 @@ class _Payload(Struct, forbid_unknown_fields=True, gc=False):
 
 
 class _Event(Struct, forbid_unknown_fields=True, gc=False):
-    """Its members are encoded in this order, as the log keeps them."""
+    """The log stores the members in this order."""
 
     type: tuple[str, ...]
-    key: Annotated[str, Meta(min_length=1, max_length=_SHORT)] | None = None
+    key: Annotated[str, Meta(min_length=1, max_length=_MAX_CHARS)] | None = None
     source_timestamp: Any = field(default=None, name="sourceTimestamp")
     payload: _Payload | None = None
 
 
 class _Request(Struct, forbid_unknown_fields=True, gc=False):
-    events: Annotated[list[_Event], Meta(min_length=1, max_length=MOST_EVENTS)]
+    events: Annotated[list[_Event], Meta(min_length=1, max_length=MAX_EVENTS)]
 
 
 _decoder = Decoder(_Request)
 _encoder = Encoder()
 
 
-def texts(body: bytes) -> tuple[str, ...] | None:
-    """The JSON of each event of a plain request, as the log keeps it."""
+def parse_simple_append(body: bytes) -> tuple[str, ...] | None:
+    """The JSON of each event, as the log stores it, or None if `body` needs the complete parser."""
     try:
         events = _decoder.decode(body).events
         for event in events:
             if event.source_timestamp is not None:
                 event.source_timestamp = timestamps.iso(timestamps.parse(event.source_timestamp))
-        if not all(map(_is_type, {event.type for event in events})):
+        if not all(map(_is_valid_type, {event.type for event in events})):
             return None
         lines = _encoder.encode_lines(events)
     except (MsgspecError, ValueError, RecursionError):
         return None
-    if len(lines) + len(events) > MOST_BYTES:
+    if len(lines) + len(events) > MAX_BYTES:
         return None
-    found = tuple(lines.decode().split("\n")[:-1])
-    if max(map(len, found)) > _FLAT and max(map(_brackets, found)) > _SHALLOW:
+    texts = tuple(lines.decode().split("\n")[:-1])
+    if max(map(len, texts)) > _MAX_UNCHECKED_CHARS and max(map(_count_brackets, texts)) > _MAX_BRACKETS:
         return None
-    return found
+    return texts
 
 
 @lru_cache(maxsize=4096)
-def _is_type(event_type: tuple[str, ...]) -> bool:
-    """Types are few, and the same ones come again and again."""
-    return sum(map(len, event_type)) <= _SHORT and all(
-        subtype and RESERVED.isdisjoint(subtype) for subtype in event_type
+def _is_valid_type(event_type: tuple[str, ...]) -> bool:
+    """Cached, because the same few types occur again and again."""
+    return sum(map(len, event_type)) <= _MAX_CHARS and all(
+        subtype and RESERVED_CHARACTERS.isdisjoint(subtype) for subtype in event_type
     )
 
 
-def _brackets(text: str) -> int:
+def _count_brackets(text: str) -> int:
     return text.count("{") + text.count("[")

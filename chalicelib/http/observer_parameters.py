@@ -1,10 +1,11 @@
-"""Parameters of observers' routes."""
+"""Models of the queries and bodies of the observers' routes."""
 
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
 from chalicelib.domain.events.ids import EventId, Id
+from chalicelib.domain.json_schema import with_members
 from chalicelib.domain.model import Model, WholeNumber
 from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.timestamps import Timestamp
@@ -18,13 +19,18 @@ class FailuresParameters(Model):
 
 
 class RetryRequest(Model):
-    """The body of a retry: which deliveries, or all of them."""
+    """The body of a retry. Without `ids` all failed deliveries are retried."""
 
     ids: Annotated[tuple[str, ...], Field(fail_fast=True, max_length=1_000)] | None = None
 
 
 class ReplayRequest(Model):
-    """The body of a replay: from a position or a time on, up to another, all in one or going on with one begun."""
+    """The body of a replay. It starts after the position `after` or at the time `since`.
+
+    A replay runs in parts: the `replay` of the previous response continues it.
+    """
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [with_members("after"), with_members("since")]})
 
     after: EventId | None = None
     since: Timestamp | None = None
@@ -32,22 +38,22 @@ class ReplayRequest(Model):
     replay: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] | None = None
 
     @model_validator(mode="after")
-    def _one_beginning(self) -> Self:
+    def _check_start(self) -> Self:
         if (self.after is None) == (self.since is None):
-            raise ValueError("give either after, an eventId, or since, a time")
+            raise ValueError("give either after (an eventId) or since (a time)")
         return self
 
 
 class PreviewRequest(Model):
-    """The body of a preview: the observer as it would be put, and an event, or the latest that it is about."""
+    """The body of a preview: a configuration, and an event. Default: the latest event that the observer matches."""
 
     configuration: Configuration
     event: Id | None = None
 
 
 class TestRequest(Model):
-    """The body of a test: which event, or the latest that the observer is about."""
+    """The body of a test: an event. Default: the latest event that the observer matches."""
 
-    __test__ = False  # or pytest takes it for one
+    __test__ = False  # pytest would collect it
 
     event: Id | None = None

@@ -1,18 +1,23 @@
-"""Parameters: what requests may say, as models."""
+"""Models of query strings and request bodies."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
 
-from chalicelib.domain.durations import Duration
+from chalicelib.domain.durations import DURATION_SCHEMA, Duration
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.ids import EventId, Id
-from chalicelib.domain.log.append import AppendCondition, idempotency_key_checked, refuse_many
+from chalicelib.domain.json_schema import named_schema
+from chalicelib.domain.log.append import AppendCondition, check_event_count, check_idempotency_key
 from chalicelib.domain.model import Model, WholeNumber
 from chalicelib.domain.queries.event_filter import Keys, Patterns, Selection
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.domain.timestamps import Timestamp
+
+MIN_HEARTBEAT_S = 0.01
+TOO_SHORT_HEARTBEAT_PATTERN = r"^(?!infinite)[^1-9]*(?:\.00[0-9]*)?[^1-9]*$"
+"""Durations shorter than `MIN_HEARTBEAT_S`."""
 
 _EVENT_ID: TypeAdapter[int] = TypeAdapter(EventId)
 
@@ -20,52 +25,68 @@ _EVENT_ID: TypeAdapter[int] = TypeAdapter(EventId)
 class AppendRequest(Model):
     """The body of `POST /events`."""
 
-    events: Annotated[tuple[NewEvent, ...], BeforeValidator(refuse_many)]
+    events: Annotated[tuple[NewEvent, ...], BeforeValidator(check_event_count)]
     condition: AppendCondition | None = None
 
 
 class PublishRequest(AppendRequest):
-    """What the Lambda function `publish` is invoked with."""
+    """The payload of the Lambda function `publish`."""
 
     org: str
-    idempotency_key: Annotated[str, AfterValidator(idempotency_key_checked)] | None = Field(
-        None, alias="idempotencyKey"
-    )
+    idempotency_key: Annotated[str, AfterValidator(check_idempotency_key)] | None = Field(None, alias="idempotencyKey")
 
 
 class QueuedRequest(Model):
-    """The body of a message in the ingest queue; its group says for which organization."""
+    """The body of a message in the ingest queue. The message group names the organization."""
 
     events: tuple[NewEvent, ...]
 
 
-def _not_zero(limit: int) -> int:
+def _check_limit(limit: int) -> int:
     if limit == 0:
-        raise ValueError("Invalid limit=0; a positive limit is the oldest first, a negative one the newest first")
+        raise ValueError("Invalid limit=0. A positive limit returns the oldest events first, a negative one the newest")
     return limit
 
 
+def _check_heartbeat(heartbeat_s: float) -> float:
+    if heartbeat_s < MIN_HEARTBEAT_S:
+        raise ValueError(f"the shortest heartbeat is {MIN_HEARTBEAT_S} seconds")
+    return heartbeat_s
+
+
+Limit = Annotated[
+    WholeNumber,
+    Field(ge=-1_000_000, le=1_000_000, json_schema_extra={"not": {"const": 0}}),
+    AfterValidator(_check_limit),
+]
+Heartbeat = Annotated[
+    Duration,
+    AfterValidator(_check_heartbeat),
+    named_schema("Duration", DURATION_SCHEMA, **{"not": {"pattern": TOO_SHORT_HEARTBEAT_PATTERN}}),
+]
+
+
 class FollowParameters(Model):
-    """What all feeds understand."""
+    """The query parameters of all feeds."""
 
     after: EventId | None = None
     timeout: Duration = 0.0
-    limit: Annotated[WholeNumber, Field(ge=-1_000_000, le=1_000_000), AfterValidator(_not_zero)] | None = None
+    limit: Limit | None = None
     delay: Duration = 0.0
     torn_older: Duration | None = Field(None, alias="tornOlder")
-    heartbeat: Annotated[Duration, Field(ge=0.01)] | None = None
+    heartbeat: Heartbeat | None = None
 
 
-def resumed(wanted: FollowParameters, last_event_id: str | None) -> int | None:
-    """Where a stream goes on: after the last event that its client has, else where it asked to begin."""
-    if wanted.limit is not None and wanted.limit < 0:
-        raise BadInput("a stream goes forward: limit must not be negative")
+def resume_position(parameters: FollowParameters, last_event_id: str | None) -> int | None:
+    """The position after which a stream starts: the client's Last-Event-ID, or else the parameter `after`."""
+    if parameters.limit is not None and parameters.limit < 0:
+        raise BadInput("limit must be positive: a stream has the oldest events first")
     if last_event_id is None:
-        return wanted.after
+        return parameters.after
     try:
         return _EVENT_ID.validate_python(last_event_id)
-    except ValidationError as failure:
-        raise BadInput(f"Last-Event-ID is an eventId of this feed, not '{last_event_id[:80]}'") from failure
+    except ValidationError as error:
+        raise BadInput(f"Last-Event-ID must be an eventId of this feed, not '{last_event_id[:80]}'") from error
 
 
 class FeedParameters(FollowParameters):
@@ -101,14 +122,13 @@ class TimeseriesParameters(Model):
     last_event_id: Id | None = Field(None, alias="lastEventId")
 
     @model_validator(mode="after")
-    def _bounds_in_order(self) -> Self:
+    def _check_bounds(self) -> Self:
         for name, first, last in (("t", self.t_from, self.t_to), ("sourceT", self.source_t_from, self.source_t_to)):
             if first is not None and last is not None and first > last:
                 raise ValueError(f"{name}From is later than {name}To")
         return self
 
     def query(self) -> TimeseriesQuery:
-        """What is asked for."""
         return TimeseriesQuery(
             selection=Selection(types=self.types),
             t_from=self.t_from,
@@ -131,7 +151,7 @@ class ServerParameters(Model):
 
 
 class ObjectsParameters(Model):
-    """The query of snapshots: the whole objects, a list of them in brief, or one as it was."""
+    """The query of snapshots: whole objects, a list of summaries, or one object in the past."""
 
     brief: Literal["yes", "no"] = "no"
     limit: Annotated[WholeNumber, Field(ge=1, le=5_000)] = 1_000
@@ -153,16 +173,16 @@ class PushJobsParameters(Model):
 
 
 class TicketParameters(Model):
-    """The query of a report's page: what the link to it has."""
+    """The query of a report's page."""
 
     ticket: Annotated[str, Field(max_length=1_000)]
 
 
 class SignInRequest(Model):
-    """The body of a sign-in: the code that was printed."""
+    """The body of a sign-in: the code that the server printed."""
 
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
 class NoParameters(Model):
-    """The query of routes that take none."""
+    """The query of routes without parameters."""

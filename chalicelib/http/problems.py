@@ -1,4 +1,4 @@
-"""Problems: every refusal as `application/problem+json` with the status that fits."""
+"""Errors as problem documents (RFC 9457), with the matching status."""
 
 import functools
 import logging
@@ -10,8 +10,8 @@ from chalice.app import Response
 from pydantic_core import to_json
 
 from chalicelib.domain import errors
-from chalicelib.domain.redaction import described
-from chalicelib.http.responses import Later, Stepwise
+from chalicelib.domain.redaction import safe_description
+from chalicelib.http.responses import DeferredResponse, Stepwise
 
 P = ParamSpec("P")
 
@@ -39,20 +39,22 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
 _log = logging.getLogger("annals")
 
 
-def answered(view: Callable[P, Response]) -> Callable[P, Response]:
+def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
     """`view`, with what it raises turned into an answer."""
 
     @functools.wraps(view)
     def answering(*args: P.args, **kwargs: P.kwargs) -> Response:
         response = _answered(lambda: view(*args, **kwargs))
-        if isinstance(response, Later):
-            settle = response.settle
-            response.settle = lambda: _answered(settle)
         if isinstance(response, Stepwise):
             response.steps = _stepped(response.steps)
         return response
 
     return answering
+
+
+def resolve(response: DeferredResponse) -> Response:
+    """Wait for the outcome of a deferred response and render it. A refusal becomes a problem document."""
+    return _answered(lambda: response.render(response.future.result()))
 
 
 def _answered(answer: Callable[[], Response]) -> Response:
@@ -73,25 +75,24 @@ def _stepped(steps: Generator[Any, Any, Response | None]) -> Generator[Any, Any,
 def _told(failure: Exception) -> Response:
     if not isinstance(failure, errors.AnnalsError):
         _log.error("unexpected failure", exc_info=failure)
-        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "something went wrong here; it has been logged")
+        return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server logged the details")
     if not isinstance(failure, errors.Refused):
-        _log.warning("%s", described(failure))
-    return of(failure)
+        _log.warning("%s", safe_description(failure))
+    return problem_from_error(failure)
 
 
-def of(error: errors.AnnalsError) -> Response:
-    """The answer that tells `error`."""
+def problem_from_error(error: errors.AnnalsError) -> Response:
     status = STATUS[type(error)]
     members: dict[str, object] = {}
     if isinstance(error, errors.ConditionFailed):
         members["eventId"] = error.event_id
     if isinstance(error, errors.Forbidden):
-        members["error"] = [str(error)]  # where clients of push-jobs look for it
+        members["error"] = [str(error)]  # clients of push-jobs expect the message here
     return problem(status, str(error), members, {"Retry-After": _retry_after(error)} if status == 503 else {})
 
 
 def _retry_after(error: errors.AnnalsError) -> str:
-    """A disk that is full stays so for longer than others are in the way."""
+    # A full disk lasts longer than contention.
     return "5" if isinstance(error, errors.Unwritable) else "1"
 
 
@@ -101,7 +102,6 @@ def problem(
     members: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    """An answer of RFC 9457."""
     content = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
     return Response(
         to_json({**content, **(members or {})}).decode(),

@@ -1,6 +1,7 @@
-"""Answers: JSON put together from text that was encoded when it was written."""
+"""Responses. Events are inserted as the JSON text that the log stores, without decoding them."""
 
 from collections.abc import Callable, Generator, Iterable, Mapping
+from concurrent.futures import Future
 from typing import Any
 
 from chalice.app import Response
@@ -12,11 +13,10 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
 from chalicelib.domain.objects.ref import State
-from chalicelib.domain.objects.summary import Brief
+from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.organizations.organization import Organization
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.page import Page
-from chalicelib.services.log.append_future import Pending
 
 Headers = dict[str, str | list[str]]
 
@@ -24,21 +24,24 @@ JSON: Headers = {"Content-Type": "application/json", "Cache-Control": "no-store"
 NDJSON: Headers = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
 SSE: Headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 
-REPLAYED: Headers = {"Idempotent-Replayed": "true"}
-BRIEF = "return=minimal"
-"""What a publisher prefers who has no use for its events, numbered (RFC 7240)."""
+IDEMPOTENT_REPLAYED: Headers = {"Idempotent-Replayed": "true"}
+RETURN_MINIMAL = "return=minimal"
+"""The preference (RFC 7240) of publishers that do not need their events in the response."""
 
-FAR_US = 3_600_000_000
-"""A reader that found nothing in so much time is told how far it came."""
+POSITION_INTERVAL_US = 3_600_000_000
+"""A stream without matching events sends its position after it has scanned events of this period."""
 
 
-class Later(Response):
-    """An answer that is known once something is written; the embedded server lets others join before it asks."""
+class DeferredResponse(Response):
+    """A response that is rendered once `future` is done.
 
-    def __init__(self, settle: Callable[[], Response], pending: Pending) -> None:
+    The embedded server writes the appends of many requests together before it renders their responses.
+    """
+
+    def __init__(self, future: Future[Appended] | Future[Head], render: Callable[[Appended | Head], Response]) -> None:
         super().__init__("")
-        self.settle = settle
-        self.pending = pending
+        self.future = future
+        self.render = render
 
 
 class Stepwise(Response):
@@ -53,11 +56,11 @@ class Stepwise(Response):
         self.is_stream = headers is not None
 
 
-def published(pending: Pending, briefly: bool = False) -> Response:
-    """What a publisher gets, at once or later."""
-    if pending.done:
-        return _published(pending.result(), briefly)
-    return Later(lambda: _published(pending.result(), briefly), pending)
+def published(future: Future[Appended] | Future[Head], briefly: bool = False) -> Response:
+    """The response to a publisher, deferred until its events are written."""
+    if future.done():
+        return _published(future.result(), briefly)
+    return DeferredResponse(future, lambda outcome: _published(outcome, briefly))
 
 
 def _published(outcome: Appended | Head, briefly: bool) -> Response:
@@ -65,43 +68,43 @@ def _published(outcome: Appended | Head, briefly: bool) -> Response:
 
     Whoever wants it briefly gets no events, only how far the log goes with them.
     """
-    headers = {**JSON, "Preference-Applied": BRIEF} if briefly else JSON
+    headers = {**JSON, "Preference-Applied": RETURN_MINIMAL} if briefly else JSON
     match outcome:
         case Appended(commit, replayed):
-            text = _text(commit.head if briefly else outcome)
-            return Response(text, {**headers, **REPLAYED} if replayed else headers, 200 if replayed else 201)
+            text = _append_json(commit.head if briefly else outcome)
+            return Response(text, {**headers, **IDEMPOTENT_REPLAYED} if replayed else headers, 200 if replayed else 201)
         case Head():
-            return Response(_text(outcome), headers, 200)
+            return Response(_append_json(outcome), headers, 200)
 
 
-def published_jobs(outcome: Appended | Head, ignored: list[dict[str, Any]], briefly: bool) -> Response:
-    """What a publisher of jobs gets: also what was not written, and why."""
+def job_append_response(outcome: Appended | Head, ignored: list[dict[str, Any]], briefly: bool) -> Response:
+    """The response to a publisher of job events, with the events that were not written."""
     response = _published(outcome, briefly)
     if ignored:
         response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
     return response
 
 
-def published_value(outcome: Appended | Head) -> dict[str, Any]:
-    """What `published` tells, for callers of the plain function."""
-    value: dict[str, Any] = from_json(_text(outcome))
+def append_value(outcome: Appended | Head) -> dict[str, Any]:
+    """The JSON of `published` as a value, for the Lambda function `publish`."""
+    value: dict[str, Any] = from_json(_append_json(outcome))
     return value
 
 
 def event_seq(seq: EventSeq) -> Response:
-    """A feed's answer as JobScheduler's EventSeq."""
+    """A page of a feed as JobScheduler's EventSeq."""
     match seq:
         case NonEmpty(event_id, wires):
             text = f'{{"TYPE":"NonEmpty","eventId":{event_id},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
-            text = _torn(event_id)
+            text = _torn_json(event_id)
         case Empty(last_event_id):
             text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}}}'
     return Response(text, JSON, 200)
 
 
-def lines(seq: EventSeq | None) -> str:
-    """A feed's answer as NDJSON, an event a line; an empty line is a heartbeat."""
+def ndjson_lines(seq: EventSeq | None) -> str:
+    """A page of a feed as NDJSON, one event per line. None is a heartbeat, an empty line."""
     match seq:
         case None:
             return "\n"
@@ -110,11 +113,11 @@ def lines(seq: EventSeq | None) -> str:
         case Empty():
             return ""
         case Torn(event_id):
-            return f"{_torn(event_id)}\n"
+            return f"{_torn_json(event_id)}\n"
 
 
-def server_sent(seq: EventSeq | None, after: int, is_page: bool) -> str:
-    """A feed's answer as server-sent events, which its events already are; `after` is where the reader was."""
+def sse_text(seq: EventSeq | None, after: int, is_page: bool) -> str:
+    """A page of a feed whose events are already formatted as server-sent events. `after` is the previous position."""
     end = sse.RETRY if is_page else ""
     match seq:
         case None:
@@ -122,113 +125,108 @@ def server_sent(seq: EventSeq | None, after: int, is_page: bool) -> str:
         case NonEmpty(_, wires):
             return "".join(wires) + end
         case Empty(last_event_id):
-            return end if last_event_id < after + FAR_US else f"{sse.position(last_event_id)}{end}"
+            return end if last_event_id < after + POSITION_INTERVAL_US else f"{sse.format_position(last_event_id)}{end}"
         case Torn(event_id):
-            return f"{sse.frame(event_id, _torn(event_id), 'Torn')}{end}"
+            return f"{sse.format_event(event_id, _torn_json(event_id), 'Torn')}{end}"
 
 
-def queried(page: Page) -> Response:
-    """The answer to one of Hat's queries."""
-    more = "false" if page.complete else "true"
-    text = f'{{"events":[{",".join(page.wires)}],"moreFollows":{more},"eventId":{page.event_id}}}'
+def query_page(page: Page) -> Response:
+    """The result of one of Hat's queries."""
+    more = "false" if page.is_complete else "true"
+    text = f'{{"events":[{",".join(page.texts)}],"moreFollows":{more},"eventId":{page.event_id}}}'
     return Response(text, JSON, 200)
 
 
-def objects(event_id: int, states: Iterable[State], name: str) -> Response:
+def object_list(event_id: int, states: Iterable[State], name: str) -> Response:
     """A snapshot of several objects, listed under `name`."""
-    return _json({name: list(states), "eventId": event_id}, 200)
+    return json_response({name: list(states), "eventId": event_id})
 
 
-def one_object(event_id: int, state: State) -> Response:
-    """A snapshot of one object: its own members, stamped."""
-    return _json({"eventId": event_id, **state}, 200)
+def single_object(event_id: int, state: State) -> Response:
+    """A snapshot of one object: its members and the `eventId` of the snapshot."""
+    return json_response({"eventId": event_id, **state})
 
 
-def briefs(event_id: int, counts: Mapping[str, int], elements: Iterable[Brief], more_follows: bool) -> Response:
-    """A list of objects in brief."""
-    listed = [brief.json for brief in elements]
-    return _json({"eventId": event_id, "counts": counts, "moreFollows": more_follows, "elements": listed}, 200)
+def object_summaries(
+    event_id: int, counts: Mapping[str, int], elements: Iterable[ObjectSummary], more_follows: bool
+) -> Response:
+    summaries = [summary.json for summary in elements]
+    return json_response({"eventId": event_id, "counts": counts, "moreFollows": more_follows, "elements": summaries})
 
 
-def plain(value: object, status: int = 200) -> Response:
-    """Some JSON that says all by itself."""
-    return _json(value, status)
+def json_response(value: object, status: int = 200) -> Response:
+    return Response(to_json(value).decode(), JSON, status)
 
 
-def failures(parked: Iterable[Parked]) -> Response:
-    """Deliveries that nobody tries any more."""
-    found = [
+def failed_deliveries(parked: Iterable[Parked]) -> Response:
+    failures = [
         {
-            "id": one.delivery.id,
-            "event": one.delivery.event._asdict(),
-            "key": one.delivery.key,
-            "address": one.delivery.address,
-            "replay": one.delivery.replay or None,
-            "tries": one.tries,
-            "error": one.error,
-            "at": timestamps.iso(one.at_ms * 1000),
+            "id": failure.delivery.id,
+            "event": failure.delivery.event._asdict(),
+            "key": failure.delivery.key,
+            "address": failure.delivery.address,
+            "replay": failure.delivery.replay or None,
+            "tries": failure.tries,
+            "error": failure.error,
+            "at": timestamps.iso(failure.at_ms * 1000),
         }
-        for one in parked
+        for failure in parked
     ]
-    return _json({"failures": found}, 200)
+    return json_response({"failures": failures})
 
 
-def replayed(replay: str, event_id: int, until: int, deliveries: int, is_done: bool) -> Response:
-    """How far a replay has come: whoever wants the rest asks again, with what this says."""
-    found = {"replay": replay, "eventId": event_id, "until": until, "deliveries": deliveries, "done": is_done}
-    return _json(found, 200)
+def replay_progress(replay: str, event_id: int, until: int, deliveries: int, is_done: bool) -> Response:
+    """The progress of a replay. A request with these values continues it."""
+    progress = {"replay": replay, "eventId": event_id, "until": until, "deliveries": deliveries, "done": is_done}
+    return json_response(progress)
 
 
-def preview(event: Event, why: str | None, message: Message, addresses: tuple[str, ...]) -> Response:
-    """What an observer would say about an event, and why it would not say it."""
+def preview(event: Event, skip_reason: str | None, message: Message, addresses: tuple[str, ...]) -> Response:
+    """The message that an observer would send, and the reason if it would not send it."""
     match message:
         case Mail():
             parts = {"subject": message.subject, "text": message.text, "html": message.html}
-            shown: object = {**parts, "to": addresses}
+            content: object = {**parts, "to": addresses}
         case SlackPost():
-            shown = {"json": from_json(message.json)}
+            content = {"json": from_json(message.json)}
         case AppMessage():
-            shown = {"subject": message.subject, "body": message.body, "users": addresses}
-    return _json({"event": from_json(event.wire), "wouldTell": why is None, "why": why, "message": shown}, 200)
+            content = {"subject": message.subject, "body": message.body, "users": addresses}
+    return json_response(
+        {"event": from_json(event.wire_text), "wouldTell": skip_reason is None, "why": skip_reason, "message": content}
+    )
 
 
-def reports(found: Iterable[tuple[str, int, int, str | None]]) -> Response:
-    """Reports: name, time, EventId and link of each."""
-    shown = [{"name": name, "at": timestamps.iso(at), "eventId": id_, "link": link} for name, at, id_, link in found]
-    return _json({"reports": shown}, 200)
+def reports(entries: Iterable[tuple[str, int, int, str | None]]) -> Response:
+    """Reports, each given as name, time, EventId and link."""
+    values = [{"name": name, "at": timestamps.iso(at), "eventId": id_, "link": link} for name, at, id_, link in entries]
+    return json_response({"reports": values})
 
 
-def organization(organization: Organization, created: bool) -> Response:
-    """An organization; 201 if it is new."""
-    return _json({"organization": organization.name, "server": organization.server}, 201 if created else 200)
+def organization(organization: Organization, is_new: bool) -> Response:
+    return json_response({"organization": organization.name, "server": organization.server}, 201 if is_new else 200)
 
 
 def health(heads: Iterable[Head], version: str) -> Response:
-    """Alive, and where the logs stand."""
-    return _json({"status": "ok", "version": version, "heads": [_head(head) for head in heads]}, 200)
+    return json_response({"status": "ok", "version": version, "heads": [_head_value(head) for head in heads]})
 
 
-def standing_value(head: Head, first_kept: int | None) -> dict[str, Any]:
-    """Where a log stands, as part of an answer."""
-    at = None if not head.session else timestamps.iso(head.last - head.instance + 1)
-    return {"head": {**_head(head), "timestamp": at}, "events": None, "firstKept": first_kept}
+def log_status_value(head: Head, first_kept: int | None) -> dict[str, Any]:
+    """The head of a log and its first retained event, as part of a response."""
+    at = None if not head.session else timestamps.iso(head.last_event_id - head.instance + 1)
+    return {"head": {**_head_value(head), "timestamp": at}, "events": None, "firstKept": first_kept}
 
 
-def _text(outcome: Appended | Head) -> str:
+def _append_json(outcome: Appended | Head) -> str:
     match outcome:
         case Appended(commit):
-            return f'{{"events":[{",".join(commit.wires)}],"eventId":{commit.last}}}'
-        case Head(last=last):
+            return f'{{"events":[{",".join(commit.wire_texts)}],"eventId":{commit.last_event_id}}}'
+        case Head(last_event_id=last):
             return f'{{"events":[],"eventId":{last}}}'
 
 
-def _torn(event_id: int) -> str:
+def _torn_json(event_id: int) -> str:
     return f'{{"TYPE":"Torn","eventId":{event_id}}}'
 
 
-def _head(head: Head) -> dict[str, object]:
-    return {"id": head.id._asdict(), "eventId": head.last}
-
-
-def _json(value: object, status: int) -> Response:
-    return Response(to_json(value).decode(), JSON, status)
+def _head_value(head: Head) -> dict[str, object]:
+    return {"id": head.id._asdict(), "eventId": head.last_event_id}

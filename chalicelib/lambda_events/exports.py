@@ -1,32 +1,32 @@
-"""What AWS tells of exports and jobs: files that have arrived in S3, runs of Glue that have ended."""
+"""Events about exports and Glue jobs: files that S3 has received, job runs that have ended."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote_plus
 
-from chalicelib.domain.exports.export import FOLDER, SUMMARY
+from chalicelib.domain.exports.export import EXPORTS_FOLDER, SUMMARY_MANIFEST
 
 
 @dataclass(frozen=True, slots=True)
-class Succeeded:
-    """A run of a job that did what it was to do."""
+class JobRun:
+    """A successful run of a Glue job."""
 
     job: str
-    run: str
+    run_id: str
 
 
-def arrived(event: Mapping[str, Any]) -> list[str]:
-    """The ids of the exports that are complete: a summary is the last of their files. Others are of no interest."""
+def complete_export_ids(event: Mapping[str, Any]) -> list[str]:
+    """Ids of the exports whose summary, the last file of an export, has arrived. Other files are ignored."""
     keys = [unquote_plus(record["s3"]["object"]["key"]).split("/") for record in event.get("Records", ())]
-    found = [key[-2] for key in keys if len(key) > 2 and (key[-3], key[-1]) == (FOLDER, SUMMARY)]
-    return list(dict.fromkeys(found))
+    ids = [key[-2] for key in keys if len(key) > 2 and (key[-3], key[-1]) == (EXPORTS_FOLDER, SUMMARY_MANIFEST)]
+    return list(dict.fromkeys(ids))
 
 
-def succeeded(event: Mapping[str, Any]) -> Succeeded | None:
-    """The run that has ended well; None if the event tells of something else."""
+def successful_job_run(event: Mapping[str, Any]) -> JobRun | None:
+    """The run that has succeeded, or None if the event is about something else."""
     match event:
-        case {"detail": {"jobName": str(job), "jobRunId": str(run), "state": "SUCCEEDED"}}:
-            return Succeeded(job, run)
+        case {"detail": {"jobName": str(job), "jobRunId": str(run_id), "state": "SUCCEEDED"}}:
+            return JobRun(job, run_id)
         case _:
             return None

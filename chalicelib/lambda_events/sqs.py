@@ -1,75 +1,73 @@
-"""The queues' side of Lambda: records in, partial failures out."""
+"""Events of the SQS queues, and the responses that name the messages to redeliver."""
 
 import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.domain.errors import BadInput, Refused
-from chalicelib.domain.log.append import encoded
-from chalicelib.domain.log.ingest_message import Failure, Message
-from chalicelib.domain.notifications.delivery_message import Queued, Received
-from chalicelib.domain.redaction import described
+from chalicelib.domain.log.append import encode_within_limits
+from chalicelib.domain.log.ingest_message import IngestFailure, IngestMessage
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, ReceivedMessage
+from chalicelib.domain.redaction import safe_description
 from chalicelib.http import requests
 from chalicelib.http.parameters import QueuedRequest
 
 _log = logging.getLogger("annals")
 
 
-def messages(event: Mapping[str, Any]) -> list[Message]:
-    """The messages of a Lambda event of the ingest queue."""
-    return [_message(record) for record in event["Records"]]
+def parse_ingest_messages(event: Mapping[str, Any]) -> list[IngestMessage]:
+    return [_parse_ingest_message(record) for record in event["Records"]]
 
 
-def received(event: Mapping[str, Any]) -> list[Received]:
-    """The messages of a Lambda event of the outbox's queue."""
-    return [_received(record) for record in event["Records"]]
+def parse_delivery_messages(event: Mapping[str, Any]) -> list[ReceivedMessage]:
+    return [_parse_delivery_message(record) for record in event["Records"]]
 
 
-def partial_failures(failures: Sequence[Failure]) -> dict[str, list[dict[str, str]]]:
-    """What Lambda wants to know: which messages to bring again."""
+def ingest_response(failures: Sequence[IngestFailure]) -> dict[str, list[dict[str, str]]]:
+    """Log the failures and ask SQS to redeliver their messages."""
     for failure in failures:
-        _log.warning("message %s not ingested: %s", failure.message_id, described(failure.reason))
-    return brought_again([failure.message_id for failure in failures])
+        _log.warning("message %s not ingested: %s", failure.message_id, safe_description(failure.reason))
+    return partial_batch_response([failure.message_id for failure in failures])
 
 
-def brought_again(message_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
-    """What Lambda wants to know: which messages to bring again."""
+def partial_batch_response(message_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
+    """The response that makes SQS redeliver these messages."""
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in message_ids]}
 
 
-def _message(record: Mapping[str, Any]) -> Message:
+def _parse_ingest_message(record: Mapping[str, Any]) -> IngestMessage:
     attributes = record["attributes"]
-    again = int(attributes["ApproximateReceiveCount"]) > 1
-    return Message(
+    is_redelivered = int(attributes["ApproximateReceiveCount"]) > 1
+    return IngestMessage(
         message_id=record["messageId"],
         organization=attributes["MessageGroupId"],
         sequence=int(attributes["SequenceNumber"]),
-        first_received_ms=int(attributes["ApproximateFirstReceiveTimestamp"]) if again else 0,
-        texts=_texts(record["body"]),
+        first_received_ms=int(attributes["ApproximateFirstReceiveTimestamp"]) if is_redelivered else 0,
+        texts=_parse_event_texts(record["body"]),
     )
 
 
-def _texts(body: str) -> tuple[str, ...] | Refused:
+def _parse_event_texts(body: str) -> tuple[str, ...] | Refused:
     try:
-        return encoded(requests.json(QueuedRequest, body).events)
+        return encode_within_limits(requests.parse_json(QueuedRequest, body).events)
     except Refused as refusal:
         return refusal
 
 
-def _received(record: Mapping[str, Any]) -> Received:
+def _parse_delivery_message(record: Mapping[str, Any]) -> ReceivedMessage:
     attributes = record["attributes"]
-    return Received(
+    return ReceivedMessage(
         message_id=record["messageId"],
         receipt=record["receiptHandle"],
         group=attributes["MessageGroupId"],
         sequence=int(attributes["SequenceNumber"]),
         receives=int(attributes["ApproximateReceiveCount"]),
-        queued=_queued(record["body"]),
+        message=_parse_delivery(record["body"]),
     )
 
 
-def _queued(body: str) -> Queued | BadInput:
+def _parse_delivery(body: str) -> DeliveryMessage | BadInput:
     try:
-        return Queued.parse(body)
+        return DeliveryMessage.parse(body)
     except BadInput as refusal:
         return refusal

@@ -1,1 +1,1 @@
-"""Use cases, one a file, with the ports they need in `ports`."""
+"""Use cases, one folder per capability, on top of the interfaces in `ports`."""

@@ -1,4 +1,4 @@
-"""What the services need of the world."""
+"""Ports: the interfaces that the services need and the adapters implement."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
@@ -8,97 +8,97 @@ from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery, Parked
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.views.record import ConditionalWrite, Record
 
 Clock = Callable[[], int]
-"""Milliseconds since 1970, as this machine believes."""
+"""Returns the wall-clock time in milliseconds since 1970."""
 
 
 class Measure(Protocol):
-    """Takes note of a number for those who run the installation: counts are added up, of ages the greatest counts."""
+    """Records metrics. Counts are summed; of ages, the maximum counts."""
 
     def __call__(self, name: str, value: float = 1, **dimensions: str) -> None:
-        """So much of `name`; with dimensions it counts as one of its kind, too."""
+        """Record `value`. With dimensions it counts both in the total and under these dimensions."""
 
 
-def unmeasured(name: str, value: float = 1, **dimensions: str) -> None:
-    """Take note of nothing."""
+def ignore_metric(name: str, value: float = 1, **dimensions: str) -> None:
+    """A `Measure` that records nothing."""
     del name, value, dimensions
 
 
 class Log(Protocol):
-    """The logs of all servers. Reads are strongly consistent: what was acknowledged is seen."""
+    """The logs of all servers. Reads are strongly consistent: they see every acknowledged append."""
 
     def head(self, server: int) -> Head:
-        """Where the log of `server` ends."""
+        """Position of the last commit."""
 
     def start(self, server: int) -> Head:
-        """The head before the first commit that is kept."""
+        """Position before the first commit that is still stored."""
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`.
+        """Store everything durably and atomically. Raises `SessionTaken` or `KeyTaken` if nothing was stored.
 
-        Repeating the very same call after `Unavailable` stores nothing twice. Receipts that expired
-        before `now_s` count as absent.
+        After `Unavailable`, repeating exactly the same call stores nothing twice. Receipts that expired before `now_s`
+        count as absent.
         """
 
     def commit(self, server: int, session: int) -> Commit | None:
-        """The commit with this session, if there is one."""
+        """The commit with this session, if it is stored."""
 
     def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
-        """The commits with these sessions, in the order given, fetched page by page; missing ones are left out."""
+        """The commits with these sessions, in the given order, fetched page by page. Missing ones are skipped."""
 
-    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
-        """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions greater than `after`, ascending, at most `limit`, fetched page by page."""
 
-    def read_back(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
-        """Commits with sessions smaller than `before`, descending, `most` at most, fetched page by page."""
+    def read_backwards(self, server: int, before: int, limit: int | None = None) -> Iterator[Commit]:
+        """Commits with sessions smaller than `before`, descending, at most `limit`, fetched page by page."""
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        """What the idempotency key was used for, unless it expired before `now_s`."""
+        """The receipt of an idempotency key, unless it expired before `now_s`."""
 
 
 class Views(Protocol):
-    """Records of views. Reads are strongly consistent."""
+    """Records of materialized views. Reads are strongly consistent."""
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        """Those of the items that there are, by item."""
+        """Existing records, by item."""
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        """Records with `start <= item < end` in the order of their items' bytes, or backwards, fetched page by page."""
+        """Records with `start <= item < end`, ordered by the bytes of their items, fetched page by page."""
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        """Write each change by itself; return those refused because the stored record is not what it was."""
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        """Apply each change independently. Return those refused because the stored record has changed meanwhile."""
 
     def drop(self, view: str) -> int:
-        """Forget some records of a view; how many, 0 when none are left."""
+        """Delete some records of a view and return how many, 0 if none were left."""
 
 
 class Outbox(Protocol):
-    """Deliveries on their way. What is put is kept until it is delivered, dropped or parked."""
+    """Pending deliveries. A delivery is kept until it is delivered, dropped or parked."""
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep them durably, in this order; those that were put before are not put again."""
+        """Store deliveries durably, in this order. Deliveries that were already put are ignored."""
 
-    def parked(self, server: int, observer: str, after: str, most: int) -> list[Parked]:
-        """Those that nobody tries any more, after the one with the id `after`, in order of their ids."""
+    def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
+        """Deliveries that are no longer retried, ordered by id, with ids greater than `after`."""
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
-        """Try parked ones again, from the first of five tries; how many there were."""
+        """Put parked deliveries back into the queue with all their tries, and return how many there were."""
 
     def counts(self, server: int, observer: str) -> dict[str, int]:
-        """How many are waiting, parked and sent, as far as that is known."""
+        """Approximate numbers of waiting, parked and sent deliveries."""
 
 
-class Wake(Protocol):
-    """Tells those who wait that a log may have grown."""
+class ChangeNotifier(Protocol):
+    """Lets readers wait until a log may have new commits."""
 
-    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        """Return when something selected may have come after `seen`, or after `timeout_s`.
+    def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+        """Return once a selected event may exist after `head`, or after `timeout_s`.
 
-        The answer is a head, `seen` or a later one, up to which nothing selected has come; None means: stop waiting,
-        the process ends. `turn` counts the caller's waits in vain, from 0.
+        Returns `head` or a later position up to which no selected event exists. Returns None if the process is
+        shutting down. `attempt` counts the caller's consecutive waits without a selected event, from 0.
         """
 
     def close(self) -> None:
-        """Send everybody who waits home, and let nobody wait any more."""
+        """Release all waiting readers, and return None from all further waits."""

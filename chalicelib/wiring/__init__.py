@@ -1,13 +1,13 @@
-"""Wiring: the parts put together, once a process, when first needed."""
+"""Wiring: build the components of a process, once, when they are first needed."""
 
 import time
 from functools import cache
 
 from chalicelib.services.ports import Clock
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Annals, assembled, request_id, verifier
+from chalicelib.wiring.components import Components, build_verifier, new_request_id
 
-__all__ = ["Annals", "annals", "embedded", "on_aws", "request_id", "verifier"]
+__all__ = ["Components", "build_local", "build_on_aws", "build_verifier", "get_components", "new_request_id"]
 
 
 def _now_ms() -> int:
@@ -15,21 +15,21 @@ def _now_ms() -> int:
 
 
 @cache
-def annals() -> Annals:
-    """The process's own, as its environment says."""
+def get_components() -> Components:
+    """The components of this process, configured by its environment."""
     settings = Settings.from_environment()
-    return embedded(settings) if settings.store == "sqlite" else on_aws(settings)
+    return build_local(settings) if settings.store == "sqlite" else build_on_aws(settings)
 
 
-def embedded(settings: Settings, clock: Clock = _now_ms) -> Annals:
-    """One process with its log in SQLite: group commit, and readers told at once."""
-    from chalicelib.wiring.local import means  # noqa: PLC0415  (each way to run loads its own)
+def build_local(settings: Settings, clock: Clock = _now_ms) -> Components:
+    """Components on SQLite. Appends share commits, and readers are notified without polling."""
+    from chalicelib.wiring import local  # noqa: PLC0415  (each runtime imports only its own adapters)
 
-    return assembled(settings, clock, means(settings, clock))
+    return local.build(settings, clock)
 
 
-def on_aws(settings: Settings, clock: Clock = _now_ms) -> Annals:
-    """A Lambda function with its log in DynamoDB."""
-    from chalicelib.wiring.on_aws import means  # noqa: PLC0415
+def build_on_aws(settings: Settings, clock: Clock = _now_ms) -> Components:
+    """Components of a Lambda function, on DynamoDB and SQS."""
+    from chalicelib.wiring import on_aws  # noqa: PLC0415
 
-    return assembled(settings, clock, means(settings, clock))
+    return on_aws.build(settings, clock)

@@ -1,151 +1,188 @@
-"""The parts that a process is made of: those that depend on where it runs, and those made of them."""
+"""The components of one process, grouped by capability.
+
+`local.py` and `on_aws.py` open the stores and build the log services. The other groups are built here, from those.
+"""
 
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chalicelib.domain.log.append import Append
 from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
-from chalicelib.services.admin.sign_in import SigningIn
-from chalicelib.services.feeds.push_jobs import Manner, PushFeeds
-from chalicelib.services.jobs.job_publisher import JobPublishing
-from chalicelib.services.jobs.job_timeouts import Cleaning
-from chalicelib.services.log.append_future import Pending
+from chalicelib.services.admin.sign_in import SignIn
+from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
+from chalicelib.services.jobs.job_publisher import JobPublisher
+from chalicelib.services.jobs.job_timeouts import JobTimeouts
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
-from chalicelib.services.log.publisher import Publish
+from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.notifications.inbox import Inbox
-from chalicelib.services.notifications.matching import Observing
-from chalicelib.services.notifications.registry import Observers
-from chalicelib.services.notifications.replay import Replaying
-from chalicelib.services.ports import Clock, Log, Measure, Outbox, Views, Wake
+from chalicelib.services.notifications.matching import ObserverMatcher
+from chalicelib.services.notifications.registry import ObserverRegistry
+from chalicelib.services.notifications.replay import Replayer
+from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.settings import Settings
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
-    """What depends on where the process runs."""
+class Stores:
+    """All persistent data of the process."""
 
     log: Log
     views: Views
-    present: LogReader
-    wake: Wake
-    appender: Appender
-    submit: Callable[[Append], Pending]
-    request_id: Callable[[], str]
-    plainly: Callable[[bytes], tuple[str, ...] | None]
-    """The encoded events of a request's body, if that can be read in a faster way than any."""
-    outbox: Outbox
+    """Can be rebuilt from the log."""
     progress: Views
-    """Where those who act on the world keep how far they have come."""
-    mailer: Callable[[], Mailer]
-    forget: Callable[[int, int], int]
-    """Delete some of a log's commits up to a session; how many. On AWS the tables do that by themselves."""
-    has_grown: Callable[[], bool]
-    """Whether another process may have written to the log since this was asked last."""
-    measure: Measure
+    """Checkpoints of consumers with side effects. They cannot be rebuilt."""
+    outbox: Outbox
+    delete_commits: Callable[[int, int], int]
+    """Delete some commits of a log up to a session and return how many. On AWS the table's TTL deletes them."""
+    has_external_writes: Callable[[], bool]
+    """Whether another process may have written to the log since the previous call."""
     close: Callable[[], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Annals:
-    """Everything a request may need."""
+class LogServices:
+    """Append to the logs, publish events to them and read them."""
+
+    reader: LogReader
+    retention: Retention
+    notifier: ChangeNotifier
+    appender: Appender
+    publisher: Publisher
+    organizations: Organizations
+
+
+@dataclass(frozen=True, slots=True)
+class JobServices:
+    """Publish job events, close silent jobs and serve the feeds of push jobs."""
+
+    publisher: JobPublisher
+    timeouts: JobTimeouts
+    push_feeds: PushFeeds
+
+
+@dataclass(frozen=True, slots=True)
+class NotificationServices:
+    """Match events to observers and deliver messages about them."""
+
+    observers: ObserverRegistry
+    matcher: ObserverMatcher
+    replayer: Replayer
+    inbox: Inbox
+    create_mailer: Callable[[], Mailer]
+
+
+@dataclass(frozen=True, slots=True)
+class AuthServices:
+    """Verify tokens, exchange sign-in codes and issue tickets for report pages."""
+
+    verifier: Verifier
+    sign_in: SignIn
+    tickets: Tickets
+
+
+@dataclass(frozen=True, slots=True)
+class Components:
+    """All components of a process."""
 
     settings: Settings
     clock: Clock
-    log: Log
-    views: Views
-    present: LogReader
-    retention: Retention
-    wake: Wake
-    appender: Appender
-    publish: Publish
-    plainly: Callable[[bytes], tuple[str, ...] | None]
-    job_publishing: JobPublishing
-    push_feeds: PushFeeds
-    organizations: Organizations
-    outbox: Outbox
-    progress: Views
-    observers: Observers
-    observing: Observing
-    replaying: Replaying
-    cleaning: Cleaning
-    inbox: Inbox
-    mailer: Callable[[], Mailer]
-    verifier: Verifier
-    signing_in: SigningIn
-    tickets: Tickets
-    forget: Callable[[int, int], int]
-    has_grown: Callable[[], bool]
     measure: Measure
-    close: Callable[[], None]
+    stores: Stores
+    log: LogServices
+    jobs: JobServices
+    notifications: NotificationServices
+    auth: AuthServices
+
+    def close(self) -> None:
+        self.stores.close()
 
 
-def assembled(settings: Settings, clock: Clock, means: Means) -> Annals:
-    """All parts."""
-    log, present, appender, outbox = means.log, means.present, means.appender, means.outbox
-    retention = Retention(log, clock, settings.retention_s, settings.retention_events)
-    publish = Publish(log, means.submit, means.request_id)
-    observers = Observers(log, appender)
-    observing = Observing(observers, present, outbox)
-    return Annals(
-        settings=settings,
-        clock=clock,
-        log=log,
-        views=means.views,
-        present=present,
-        retention=retention,
-        wake=means.wake,
+def build_log_services(
+    settings: Settings,
+    clock: Clock,
+    reader: LogReader,
+    notifier: ChangeNotifier,
+    appender: Appender,
+    publisher: Publisher,
+) -> LogServices:
+    return LogServices(
+        reader=reader,
+        retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
+        notifier=notifier,
         appender=appender,
-        publish=publish,
-        plainly=means.plainly,
-        job_publishing=JobPublishing(publish, present, retention, clock),
-        push_feeds=PushFeeds(present, retention, clock, _manner(settings), means.measure),
-        organizations=Organizations(log, appender),
-        outbox=outbox,
-        progress=means.progress,
-        observers=observers,
-        observing=observing,
-        replaying=Replaying(present, retention, observing, outbox),
-        cleaning=Cleaning(present, means.views, publish, clock, settings.clean_timeout_s),
-        inbox=Inbox(appender),
-        mailer=means.mailer,
-        verifier=verifier(settings),
-        signing_in=SigningIn(),
-        tickets=Tickets(clock),
-        forget=means.forget,
-        has_grown=means.has_grown,
-        measure=means.measure,
-        close=means.close,
+        publisher=publisher,
+        organizations=Organizations(reader.log, appender),
     )
 
 
-def verifier(settings: Settings) -> Verifier:
-    """Tokens of the configured issuer, or else of this installation's own key."""
+def build_components(
+    settings: Settings,
+    clock: Clock,
+    measure: Measure,
+    stores: Stores,
+    log: LogServices,
+    create_mailer: Callable[[], Mailer],
+) -> Components:
+    return Components(
+        settings=settings,
+        clock=clock,
+        measure=measure,
+        stores=stores,
+        log=log,
+        jobs=_build_job_services(settings, clock, measure, stores, log),
+        notifications=_build_notification_services(stores, log, create_mailer),
+        auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
+    )
+
+
+def _build_job_services(
+    settings: Settings, clock: Clock, measure: Measure, stores: Stores, log: LogServices
+) -> JobServices:
+    feed_settings = FeedSettings(
+        settings.keep_alive_s,
+        settings.wait_complete_s,
+        settings.org_feed_expiration_s,
+        # Without streaming, a feed is one response that ends within the longest poll.
+        max_duration_s=float("inf") if settings.streams else settings.max_poll_s,
+        is_paged=not settings.streams,
+    )
+    return JobServices(
+        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock),
+        timeouts=JobTimeouts(log.reader, stores.views, log.publisher, clock, settings.clean_timeout_s),
+        push_feeds=PushFeeds(log.reader, log.retention, clock, feed_settings, measure),
+    )
+
+
+def _build_notification_services(
+    stores: Stores, log: LogServices, create_mailer: Callable[[], Mailer]
+) -> NotificationServices:
+    observers = ObserverRegistry(stores.log, log.appender)
+    matcher = ObserverMatcher(observers, log.reader, stores.outbox)
+    return NotificationServices(
+        observers=observers,
+        matcher=matcher,
+        replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
+        inbox=Inbox(log.appender),
+        create_mailer=create_mailer,
+    )
+
+
+def build_verifier(settings: Settings) -> Verifier:
+    """Verify tokens of the configured issuer, or of this installation's own key without one."""
     keys: IssuerKeys | LocalKey
     if settings.oidc_issuer:
         keys = IssuerKeys(settings.oidc_issuer, settings.oidc_audience, settings.jwks_url)
     else:
-        # Without a key nothing may pass, so a random one that nobody knows.
+        # Without a configured key no token may pass. A random key ensures that.
         keys = LocalKey(settings.jwt_key or secrets.token_hex(32))
     return Verifier(keys, settings.org_claim, settings.groups_claim)
 
 
-def request_id() -> str:
-    """A new request's id: short, for it is stored with each commit."""
+def new_request_id() -> str:
+    """A random id. It is short because it is stored with each commit."""
     return secrets.token_urlsafe(9)
-
-
-def _manner(settings: Settings) -> Manner:
-    """How push feeds behave; one that cannot stream answers within the longest poll."""
-    return Manner(
-        settings.keep_alive_s,
-        settings.wait_complete_s,
-        settings.org_feed_expiration_s,
-        longest_s=float("inf") if settings.streams else settings.longest_poll_s,
-        is_page=not settings.streams,
-    )

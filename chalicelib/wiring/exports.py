@@ -1,23 +1,22 @@
-"""What exports the table on AWS, and tells of reports."""
+"""Build the services that export the table on AWS and publish `report/ready` events."""
 
-from chalicelib.services.exports.report_events import Reporting
-from chalicelib.services.exports.table_export import TableExporting
-from chalicelib.wiring.components import Annals
+from chalicelib.services.exports.report_events import ReportPublisher
+from chalicelib.services.exports.table_export import TableExporter
+from chalicelib.wiring.components import Components
 
 
-def table_exporting(parts: Annals) -> TableExporting:
-    """What keeps the table's exports going."""
-    from chalicelib.adapters.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only who exports needs them)
+def table_exporter(components: Components) -> TableExporter:
+    from chalicelib.adapters.aws.client import DYNAMODB, GLUE  # noqa: PLC0415  (only two functions export)
     from chalicelib.adapters.dynamodb.exports import DynamoExports, GlueJob  # noqa: PLC0415
-    from chalicelib.wiring.on_aws import calls_of  # noqa: PLC0415
+    from chalicelib.wiring.on_aws import service_client  # noqa: PLC0415
 
-    to = parts.settings.exports
-    exports = DynamoExports(calls_of(DYNAMODB), to.table_arn, to.bucket, to.prefix)
-    arguments = {"--exports": f"s3://{to.bucket}/{to.prefix}".rstrip("/"), "--lake": to.lake_url}
-    loading = GlueJob(calls_of(GLUE), to.history_job, arguments)
-    return TableExporting(parts.views, exports, loading, parts.clock)
+    settings = components.settings.exports
+    exports = DynamoExports(service_client(DYNAMODB), settings.table_arn, settings.bucket, settings.prefix)
+    exports_url = f"s3://{settings.bucket}/{settings.prefix}".rstrip("/")
+    arguments = {"--exports": exports_url, "--lake": settings.lake_url}
+    history_job = GlueJob(service_client(GLUE), settings.history_job, arguments)
+    return TableExporter(components.stores.views, exports, history_job, components.clock)
 
 
-def reporting(parts: Annals) -> Reporting:
-    """What tells that a report is ready."""
-    return Reporting(parts.publish, parts.organizations)
+def report_publisher(components: Components) -> ReportPublisher:
+    return ReportPublisher(components.log.publisher, components.log.organizations)

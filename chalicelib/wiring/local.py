@@ -1,69 +1,71 @@
-"""One process, and its companions, with all they keep in SQLite files."""
+"""Components of the embedded server and its worker processes, on SQLite files in the data directory."""
 
 import secrets
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 
 from chalicelib.adapters.sqlite import outbox as sqlite_outbox
 from chalicelib.adapters.sqlite import views as sqlite_views
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
-from chalicelib.http import fast_append_parser
-from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.group_commit import GroupCommit
+from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
-from chalicelib.services.ports import Clock, unmeasured
+from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Means
+from chalicelib.wiring.components import Components, Stores, build_components, build_log_services
 
-BUSY_S = 0.5
-"""The server's reading thread writes too, so it does not wait long for others; the appender tries again."""
+LOG_BUSY_TIMEOUT_S = 0.5
+"""Short, because the server's network thread writes too. The appender retries."""
 
 
-def means(settings: Settings, clock: Clock) -> Means:
-    """Group commit, and readers told at once."""
-    folder = settings.data_dir
-    database = Database(folder / "annals.sqlite", busy_s=BUSY_S)
-    views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
-    # Views may be thrown away, and how far observers were told may not, so that is kept with the outbox.
-    outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
-    outbox_database = Database(folder / "outbox.sqlite", outbox_schema)
-    log, views, bell = SqliteLog(database), sqlite_views.SqliteViews(views_database), Bell()
-    present = LogReader(log, views)
-    appender = Appender(log, clock, present=present)
+def build(settings: Settings, clock: Clock) -> Components:
+    stores = _open_stores(settings.data_dir)
+    notifier = CommitNotifier()
+    reader = LogReader(stores.log, stores.views)
+    appender = Appender(stores.log, clock, reader=reader)
+    publisher = Publisher(stores.log, GroupCommit(appender, on_commit=notifier.publish), request_ids())
+    log = build_log_services(settings, clock, reader, notifier, appender, publisher)
 
-    def mailer() -> Mailer:
-        from chalicelib.adapters.mail.maildir import MaildirMailer  # noqa: PLC0415  (only who delivers needs them)
+    def create_mailer() -> Mailer:
+        from chalicelib.adapters.mail.maildir import MaildirMailer  # noqa: PLC0415  (only deliverers send mail)
         from chalicelib.adapters.mail.smtp import SmtpMailer  # noqa: PLC0415
 
-        return SmtpMailer(settings.smtp_url) if settings.smtp_url else MaildirMailer(folder / "maildir")
+        return SmtpMailer(settings.smtp_url) if settings.smtp_url else MaildirMailer(settings.data_dir / "maildir")
+
+    return build_components(settings, clock, ignore_metric, stores, log, create_mailer)
+
+
+def _open_stores(folder: Path) -> Stores:
+    database = Database(folder / "annals.sqlite", busy_timeout_s=LOG_BUSY_TIMEOUT_S)
+    views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
+    # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
+    # outbox file.
+    outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema)
+    log = SqliteLog(database)
 
     def close() -> None:
-        for each in (database, views_database, outbox_database):
-            each.close()
+        database.close()
+        views_database.close()
+        outbox_database.close()
 
-    return Means(
+    return Stores(
         log=log,
-        views=views,
-        present=present,
-        wake=bell,
-        appender=appender,
-        submit=GroupCommit(appender, written=bell.ring).submit,
-        request_id=request_ids(),
-        plainly=fast_append_parser.texts,
-        outbox=sqlite_outbox.SqliteOutbox(outbox_database),
+        views=sqlite_views.SqliteViews(views_database),
         progress=sqlite_views.SqliteViews(outbox_database),
-        mailer=mailer,
-        forget=log.forget,
-        has_grown=database.has_changed,
-        measure=unmeasured,
+        outbox=sqlite_outbox.SqliteOutbox(outbox_database),
+        delete_commits=log.delete_up_to,
+        has_external_writes=database.has_changed,
         close=close,
     )
 
 
 def request_ids() -> Callable[[], str]:
-    """New ids for one process: random once, then counted, for randomness takes a system call."""
-    process, numbers = secrets.token_urlsafe(6), count()
-    return lambda: f"{process}{next(numbers):x}"
+    """A generator of ids for one process: a random prefix and a counter, which needs no system call per id."""
+    prefix, numbers = secrets.token_urlsafe(6), count()
+    return lambda: f"{prefix}{next(numbers):x}"

@@ -1,64 +1,62 @@
-"""A Lambda function, with what it keeps in DynamoDB and SQS."""
+"""Components of a Lambda function, on DynamoDB and SQS."""
 
 from functools import partial
 
-from chalicelib.adapters.aws.client import DYNAMODB, SQS, Service, client
-from chalicelib.adapters.aws.protocol import Calls
-from chalicelib.adapters.aws.time_budget import left_s
+from chalicelib.adapters.aws.client import DYNAMODB, SQS, Service, create_client
+from chalicelib.adapters.aws.protocol import ServiceClient
+from chalicelib.adapters.aws.time_budget import remaining_s
 from chalicelib.adapters.dynamodb.log import DynamoLog
-from chalicelib.adapters.dynamodb.metering import Metered
+from chalicelib.adapters.dynamodb.metering import MeteredClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
-from chalicelib.services.feeds.notifiers import Looking
-from chalicelib.services.log.append_future import Settled
+from chalicelib.services.feeds.notifiers import PollingNotifier
 from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.direct_appends import DirectAppends
+from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
-from chalicelib.services.ports import Clock, unmeasured
+from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Means, request_id
-from chalicelib.wiring.telemetry import watch
+from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, new_request_id
+from chalicelib.wiring.telemetry import function_telemetry
 
 
-def means(settings: Settings, clock: Clock) -> Means:
-    """Each request its own commit, and readers who look again."""
-    watching = watch()
-    measure = unmeasured if watching is None else watching.measure
-    dynamodb = calls_of(DYNAMODB)
-    if watching is not None:
-        dynamodb = Metered(dynamodb, measure)
-    log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
+def build(settings: Settings, clock: Clock) -> Components:
+    """Each request is a commit of its own, and readers poll for new commits."""
+    telemetry = function_telemetry()
+    measure = ignore_metric if telemetry is None else telemetry.measure
+    dynamodb = service_client(DYNAMODB)
+    if telemetry is not None:
+        dynamodb = MeteredClient(dynamodb, measure)
+    dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(dynamodb, settings.views_table)
-    present = LogReader(log, views)
-    appender = Appender(log, clock, present=present, measure=measure, left_s=left_s)
-
-    def mailer() -> Mailer:
-        from chalicelib.adapters.mail.ses import SesMailer, ses_client  # noqa: PLC0415  (only who delivers needs it)
-
-        return SesMailer(ses_client())
-
-    return Means(
-        log=log,
+    stores = Stores(
+        log=dynamo_log,
         views=views,
-        present=present,
-        wake=Looking(goes_on=log.goes_on),
-        appender=appender,
-        submit=lambda append: Settled(appender.append(append)),
-        request_id=request_id,
-        plainly=lambda _body: None,  # what it takes to import the reader, it would save in hundreds of requests
-        outbox=SqsOutbox(partial(calls_of, SQS), settings.outbox_queue_url, views),
         progress=views,
-        mailer=mailer,
-        forget=lambda _server, _session: 0,
-        has_grown=lambda: True,
-        measure=measure,
+        outbox=SqsOutbox(partial(service_client, SQS), settings.outbox_queue_url, views),
+        delete_commits=lambda _server, _session: 0,
+        has_external_writes=lambda: True,
         close=lambda: None,
     )
+    reader = LogReader(dynamo_log, views)
+    appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s)
+    notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
+    publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)
+    log = build_log_services(settings, clock, reader, notifier, appender, publisher)
+    return build_components(settings, clock, measure, stores, log, _create_mailer)
 
 
-def calls_of(service: Service) -> Calls:
-    """A service of AWS; where a function is watched, it is told what it calls and what has to be repeated."""
-    watching = watch()
-    if watching is None:
-        return client(service)
-    return watching.traced(service.signing_name, client(service, repeats=partial(watching.measure, "Retries")))
+def service_client(service: Service) -> ServiceClient:
+    """A client of an AWS service. In a Lambda function its calls are traced and its retries counted."""
+    telemetry = function_telemetry()
+    if telemetry is None:
+        return create_client(service)
+    client = create_client(service, on_retry=partial(telemetry.measure, "Retries"))
+    return telemetry.trace_client(service.signing_name, client)
+
+
+def _create_mailer() -> Mailer:
+    from chalicelib.adapters.mail.ses import SesMailer, ses_client  # noqa: PLC0415  (only deliverers send mail)
+
+    return SesMailer(ses_client())

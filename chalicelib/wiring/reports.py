@@ -1,20 +1,18 @@
-"""What finds the pages of reports: loaded by those who want to read one."""
+"""Build the services that list reports and find their pages."""
 
-from chalicelib.adapters.report_pages import FilePages, S3Pages, s3_client
+from chalicelib.adapters.report_pages import FilePages, S3Pages, create_s3_client
 from chalicelib.services.exports.report_list import Reports
-from chalicelib.wiring.components import Annals
+from chalicelib.wiring.components import Components
 
 
-def reports(parts: Annals) -> Reports:
-    """Which reports there are."""
-    return Reports(parts.present, parts.retention)
+def reports(components: Components) -> Reports:
+    return Reports(components.log.reader, components.log.retention)
 
 
-def file_pages(parts: Annals) -> FilePages | None:
-    """Their pages on this machine; None if they are in S3."""
-    return FilePages(parts.settings.data_dir / "lake") if parts.settings.store == "sqlite" else None
+def file_pages(components: Components) -> FilePages | None:
+    """Report pages in the local lake, or None if they are in S3."""
+    return FilePages(components.settings.data_dir / "lake") if components.settings.store == "sqlite" else None
 
 
-def s3_pages(parts: Annals) -> S3Pages:
-    """Their pages in S3."""
-    return S3Pages(s3_client(), parts.settings.exports.lake_url)
+def s3_pages(components: Components) -> S3Pages:
+    return S3Pages(create_s3_client(), components.settings.exports.lake_url)

@@ -1,4 +1,4 @@
-"""A client of Annals: `Annals` for threads, `AsyncAnnals` for asyncio, with the same methods.
+"""Python client for Annals: `Annals` is synchronous, `AsyncAnnals` is for asyncio. Both have the same methods.
 
 ```python
 with Annals("http://127.0.0.1:8000", token) as annals:

@@ -1,4 +1,4 @@
-"""The client for asyncio: the methods of `Annals`, to be awaited or iterated over with `async for`."""
+"""The asyncio client: the methods of `Annals`, to be awaited or iterated with `async for`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -8,133 +8,132 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 from annals_client.calls import events, installation, objects, observers, queries
-from annals_client.method_binding import dressed
-from annals_client.sans_io import Ask, Give, Manners, Outcome, Pause, Steps, Values
-from annals_client.transport import Sender, Token, answer_of, lost_by, note
+from annals_client.method_binding import copy_signature
+from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
+from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class AsyncCaller:
-    """Takes the steps of calls, one after the other."""
+class AsyncStepRunner:
+    """Performs the steps of calls."""
 
-    def __init__(self, sender: Sender, manners: Manners, http: httpx.AsyncClient) -> None:
-        self._sender = sender
-        self.manners = manners
+    def __init__(self, request_builder: RequestBuilder, policy: RetryPolicy, http: httpx.AsyncClient) -> None:
+        self._request_builder = request_builder
+        self.policy = policy
         self._http = http
 
-    async def result(self, steps: Steps[T]) -> T:
-        """What the steps lead to."""
+    async def run(self, steps: Steps[T]) -> T:
+        """Perform all steps and return the result."""
         outcome: Outcome = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration as end:
-                found: T = end.value
-                return found
-            outcome = await self._taken(step)
+                result: T = end.value
+                return result
+            outcome = await self._perform(step)
 
-    async def values(self, steps: Values[T]) -> AsyncGenerator[T, None]:
-        """What the steps give."""
+    async def iterate(self, steps: Values[T]) -> AsyncGenerator[T, None]:
+        """Perform all steps and yield the emitted values."""
         outcome: Outcome = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration:
                 return
-            if isinstance(step, Give):
+            if isinstance(step, Emit):
                 yield step.value
                 outcome = None
             else:
-                outcome = await self._taken(step)
+                outcome = await self._perform(step)
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._http.aclose()
 
-    async def _taken(self, step: Ask | Pause) -> Outcome:
+    async def _perform(self, step: Send | Pause) -> Outcome:
         if isinstance(step, Pause):
-            note(step)
+            log_retry(step)
             await asyncio.sleep(step.seconds)
             return None
         try:
-            return answer_of(await self._http.send(self._sender.message(step)))
-        except httpx.TransportError as failure:
-            return lost_by(failure)
+            return response_from_httpx(await self._http.send(self._request_builder.build(step)))
+        except httpx.TransportError as error:
+            return no_response_from(error)
 
 
-class Returns(Generic[P, T]):
-    """A method that returns what a call's steps lead to, once awaited."""
+class ReturningMethod(Generic[P, T]):
+    """A coroutine method that returns the result of a call."""
 
-    def __init__(self, call: Callable[Concatenate[Manners, P], Steps[T]]) -> None:
+    def __init__(self, call: Callable[Concatenate[RetryPolicy, P], Steps[T]]) -> None:
         self._call = call
         self.__doc__ = call.__doc__
 
-    def __get__(self, part: "AsyncPart", owner: type) -> Callable[P, Coroutine[Any, Any, T]]:
+    def __get__(self, group: "AsyncMethodGroup", owner: type) -> Callable[P, Coroutine[Any, Any, T]]:
         def method(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
-            return part.caller.result(self._call(part.caller.manners, *args, **kwargs))
+            return group.runner.run(self._call(group.runner.policy, *args, **kwargs))
 
-        return dressed(method, self._call)
+        return copy_signature(method, self._call)
 
 
-class Iterates(Generic[P, T]):
-    """A method that iterates over what a call's steps give."""
+class IteratingMethod(Generic[P, T]):
+    """A method that iterates over the values of a call."""
 
-    def __init__(self, call: Callable[Concatenate[Manners, P], Values[T]]) -> None:
+    def __init__(self, call: Callable[Concatenate[RetryPolicy, P], Values[T]]) -> None:
         self._call = call
         self.__doc__ = call.__doc__
 
-    def __get__(self, part: "AsyncPart", owner: type) -> Callable[P, AsyncGenerator[T, None]]:
+    def __get__(self, group: "AsyncMethodGroup", owner: type) -> Callable[P, AsyncGenerator[T, None]]:
         def method(*args: P.args, **kwargs: P.kwargs) -> AsyncGenerator[T, None]:
-            return part.caller.values(self._call(part.caller.manners, *args, **kwargs))
+            return group.runner.iterate(self._call(group.runner.policy, *args, **kwargs))
 
-        return dressed(method, self._call)
-
-
-class AsyncPart:
-    """Some of the methods."""
-
-    def __init__(self, caller: AsyncCaller) -> None:
-        self.caller = caller
+        return copy_signature(method, self._call)
 
 
-class AsyncQueries(AsyncPart):
-    """The three queries."""
+class AsyncMethodGroup:
+    """A group of methods that share a step runner."""
 
-    latest = Returns(queries.latest)
-    timeseries = Iterates(queries.timeseries)
-    server = Iterates(queries.server)
-
-
-class AsyncObservers(AsyncPart):
-    """Who is told about which events."""
-
-    list = Returns(observers.observers)
-    get = Returns(observers.get)
-    put = Returns(observers.put)
-    delete = Returns(observers.delete)
-    failures = Iterates(observers.failures)
-    retry = Returns(observers.retry)
-    replay = Iterates(observers.replay)
+    def __init__(self, runner: AsyncStepRunner) -> None:
+        self.runner = runner
 
 
-class AsyncReports(AsyncPart):
-    """The pages that are made of the history."""
+class AsyncQueries(AsyncMethodGroup):
+    """Queries by latest event, time and id."""
 
-    list = Returns(installation.reports)
-    link = Returns(installation.link)
+    latest = ReturningMethod(queries.latest)
+    timeseries = IteratingMethod(queries.timeseries)
+    server = IteratingMethod(queries.server)
 
 
-class AsyncAnnals(AsyncPart):
-    """A client: publishes, follows, asks. Use it in an `async with` block, or close it."""
+class AsyncObservers(AsyncMethodGroup):
+    """Observers: notification rules."""
 
-    publish = Returns(events.publish)
-    newest = Returns(events.newest)
-    follow = Iterates(events.follow)
-    snapshot = Returns(objects.snapshot)
-    system = Returns(installation.system)
-    me = Returns(installation.me)
+    list = ReturningMethod(observers.observers)
+    get = ReturningMethod(observers.get)
+    put = ReturningMethod(observers.put)
+    delete = ReturningMethod(observers.delete)
+    failures = IteratingMethod(observers.failures)
+    retry = ReturningMethod(observers.retry)
+    replay = IteratingMethod(observers.replay)
+
+
+class AsyncReports(AsyncMethodGroup):
+    """Reports on the event history."""
+
+    list = ReturningMethod(installation.reports)
+    link = ReturningMethod(installation.link)
+
+
+class AsyncAnnals(AsyncMethodGroup):
+    """Client for publishing, following and querying events. Use it in an `async with` block, or close it."""
+
+    publish = ReturningMethod(events.publish)
+    newest = ReturningMethod(events.newest)
+    follow = IteratingMethod(events.follow)
+    snapshot = ReturningMethod(objects.snapshot)
+    system = ReturningMethod(installation.system)
+    me = ReturningMethod(installation.me)
 
     def __init__(
         self,
@@ -143,19 +142,21 @@ class AsyncAnnals(AsyncPart):
         *,
         organization: str | None = None,
         deadline_s: float = 60.0,
-        manners: Manners | None = None,
+        retry_policy: RetryPolicy | None = None,
         **http: Any,
     ) -> None:
-        """`deadline_s` is how long a call may take, repeats included; `http` are options of `httpx.AsyncClient`."""
-        sender = Sender(url, token, organization)
-        super().__init__(AsyncCaller(sender, manners or Manners(deadline_s), httpx.AsyncClient(**http)))
-        self.query = AsyncQueries(self.caller)
-        self.observers = AsyncObservers(self.caller)
-        self.reports = AsyncReports(self.caller)
+        """`deadline_s` limits a call including retries. `http` are options of `httpx.AsyncClient`."""
+        request_builder = RequestBuilder(url, token, organization)
+        super().__init__(
+            AsyncStepRunner(request_builder, retry_policy or RetryPolicy(deadline_s), httpx.AsyncClient(**http))
+        )
+        self.query = AsyncQueries(self.runner)
+        self.observers = AsyncObservers(self.runner)
+        self.reports = AsyncReports(self.runner)
 
     async def close(self) -> None:
         """Close all connections."""
-        await self.caller.close()
+        await self.runner.close()
 
     async def __aenter__(self) -> Self:
         return self

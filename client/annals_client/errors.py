@@ -1,16 +1,16 @@
-"""What can go wrong.
+"""The exceptions of the client.
 
 ```
 AnnalsError
-├── Refused             the server said no, and would say it again: `status`, `detail`
-│   ├── BadRequest         400, 406, 413, 415: a rule or a limit is broken
-│   ├── NotAllowed         401, 403: no valid token; not your organization or group
+├── Refused             the server rejected the request, and a retry would not help: `status`, `detail`
+│   ├── BadRequest         400, 406, 413, 415: the request is invalid or exceeds a limit
+│   ├── NotAllowed         401, 403: no valid token, or not permitted for the organization or group
 │   ├── NotFound           404
-│   ├── ConditionFailed    409: an event matches the append condition; `event_id` says which
-│   └── KeyReused          422: the idempotency key came with other events before
-├── Unavailable         no answer until the deadline; `publish` again with the same key is safe
-├── Torn                something after the position asked for is no longer kept: `event_id`
-└── Unexpected          an answer that is not Annals', or an error of the server's own
+│   ├── ConditionFailed    409: the event `event_id` matches the append condition
+│   └── KeyReused          422: the idempotency key was used with other events
+├── Unavailable         no response before the deadline; publishing again with the same key is safe
+├── Torn                events after the requested position were removed by retention: `event_id`
+└── Unexpected          not a response of Annals, or an internal server error
 ```
 """
 
@@ -18,11 +18,11 @@ from collections.abc import Mapping
 
 
 class AnnalsError(Exception):
-    """All that this package raises by itself."""
+    """Base class of the exceptions of this package."""
 
 
 class Refused(AnnalsError):
-    """The server said no, and would say it again; `detail` tells what is wrong and what is right."""
+    """The server rejected the request, and a retry would not help. `detail` explains why."""
 
     def __init__(self, status: int, detail: str, event_id: int | None = None) -> None:
         super().__init__(detail)
@@ -30,51 +30,53 @@ class Refused(AnnalsError):
         self.detail = detail
         self.event_id = event_id
         self.tries = 1
-        """How often it was asked; if more than once, an earlier request may have been done, its answer lost."""
+        """Number of attempts. If greater than 1, an earlier attempt may have succeeded without a response."""
 
 
 class BadRequest(Refused):
-    """The request breaks a rule or a limit; nothing was written."""
+    """The request is invalid or exceeds a limit. Nothing was written."""
 
 
 class NotAllowed(Refused):
-    """There is no valid token, or it lacks the organization or the group."""
+    """The token is missing, invalid, or lacks the organization or group."""
 
 
 class NotFound(Refused):
-    """What the request names does not exist."""
+    """The requested resource does not exist."""
 
 
 class ConditionFailed(Refused):
-    """An event matches the append condition, `event_id` says which; nothing was written."""
+    """The event `event_id` matches the append condition. Nothing was written."""
 
 
 class KeyReused(Refused):
-    """The idempotency key came with other events before; nothing was written."""
+    """The idempotency key was used with other events before. Nothing was written."""
 
 
 class Unavailable(AnnalsError):
-    """There was no answer until the deadline."""
+    """There was no response before the deadline."""
 
     def __init__(self, detail: str, tries: int) -> None:
-        super().__init__(f"{detail} (asked {'once' if tries == 1 else f'{tries} times'})")
+        super().__init__(f"{detail} ({tries} attempt{'' if tries == 1 else 's'})")
         self.detail = detail
         self.tries = tries
 
 
 class Torn(AnnalsError):
-    """Something after the position asked for is no longer kept.
+    """Events after the requested position were removed by retention.
 
-    Begin again with a snapshot, or accept the gap and follow after `event_id`.
+    Start again with a snapshot, or accept the gap and follow after `event_id`.
     """
 
     def __init__(self, event_id: int) -> None:
-        super().__init__(f"events up to {event_id} are no longer kept: begin with a snapshot, or follow after it")
+        super().__init__(
+            f"events up to {event_id} were removed by retention: start with a snapshot, or follow after {event_id}"
+        )
         self.event_id = event_id
 
 
 class Unexpected(AnnalsError):
-    """An answer that is not Annals', or an error of the server's own."""
+    """The response is not from Annals, or the server had an internal error."""
 
     def __init__(self, status: int, detail: str) -> None:
         super().__init__(f"{status}: {detail}")
@@ -95,8 +97,7 @@ REFUSALS: Mapping[int, type[Refused]] = {
 }
 
 
-def error_of(status: int, problem: Mapping[str, object]) -> AnnalsError:
-    """The error that an answer with this status tells."""
+def error_from_response(status: int, problem: Mapping[str, object]) -> AnnalsError:
     detail = str(problem.get("detail") or problem.get("message") or problem.get("title") or "no reason given")
     refusal = REFUSALS.get(status)
     if refusal is None:

@@ -1,4 +1,4 @@
-"""What both clients tell of their methods: those of the calls behind them."""
+"""Signatures and docstrings for the methods of both clients, taken from the functions in `calls`."""
 
 import inspect
 from collections.abc import Callable
@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-def dressed(method: M, call: Callable[..., Any]) -> M:
-    """The method with the name, the words and the parameters of the call, but for what the client gives it."""
+def copy_signature(method: M, call: Callable[..., Any]) -> M:
+    """Copy name, docstring and parameters of `call` to `method`, without the first parameter, the retry policy."""
     signature = inspect.signature(call)
-    given = list(signature.parameters.values())[1:]
+    parameters = list(signature.parameters.values())[1:]
     method.__name__ = call.__name__
     method.__doc__ = call.__doc__
-    method.__signature__ = signature.replace(parameters=given, return_annotation=signature.empty)  # type: ignore[attr-defined]
+    method.__signature__ = signature.replace(parameters=parameters, return_annotation=signature.empty)  # type: ignore[attr-defined]
     return method

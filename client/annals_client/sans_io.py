@@ -1,6 +1,7 @@
-"""What a call does, apart from doing it: steps that say what to ask and how long to pause.
+"""The sans-I/O core of the client: calls are generators that yield requests and pauses.
 
-`Annals` takes the steps in its thread, `AsyncAnnals` in its event loop; all rules are here and in `calls`.
+`Annals` performs the steps in the calling thread, `AsyncAnnals` in the event loop. All protocol rules are here and in
+`calls`.
 """
 
 import json
@@ -13,14 +14,14 @@ from itertools import count
 from typing import Any, Generic, TypeVar
 from urllib.parse import urlencode
 
-from annals_client.errors import Refused, Unavailable, Unexpected, error_of
+from annals_client.errors import Refused, Unavailable, Unexpected, error_from_response
 
-ANSWER_S = 30.0
-"""How long an answer may take that nobody asked to wait."""
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 10.0
-LATER = frozenset({429, 502, 503, 504})
-"""Statuses that say: not now."""
+RESPONSE_TIMEOUT_S = 30.0
+"""For requests that are not long polls."""
+BASE_BACKOFF_S = 0.1
+MAX_BACKOFF_S = 10.0
+RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
+"""Temporary failures. The request is retried."""
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -28,56 +29,60 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as the API knows it: the address and the token are the client's matter."""
+    """A request without the base URL and the token, which the transport adds."""
 
     method: str
     path: str
     parameters: Sequence[tuple[str, str]] = ()
     headers: Mapping[str, str] = field(default_factory=dict)
     body: object = None
-    """JSON; None: there is no body."""
-    timeout_s: float = ANSWER_S
+    """JSON value. None: no body."""
+    timeout_s: float = RESPONSE_TIMEOUT_S
 
     @property
     def target(self) -> str:
-        """The path with its parameters."""
+        """The path with its query string."""
         return f"{self.path}?{urlencode(self.parameters)}" if self.parameters else self.path
 
     @property
     def content(self) -> bytes | None:
-        """The body's bytes: the same each time, as idempotency keys want it."""
+        """The encoded body. Retries must send identical bytes because of the idempotency key."""
         return None if self.body is None else json.dumps(self.body, allow_nan=False).encode()
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What the server said."""
+class Response:
+    """An HTTP response."""
 
     status: int
     headers: Mapping[str, str]
     content: bytes
 
     def json(self) -> dict[str, Any]:
-        """The object that it is; something else was not said by Annals."""
+        """The body as a JSON object. Raises `Unexpected` if it is something else."""
         try:
-            said = json.loads(self.content)
-        except ValueError as failure:
-            raise Unexpected(self.status, "the answer is not JSON; is this the address of Annals?") from failure
-        if not isinstance(said, dict):
-            raise Unexpected(self.status, "the answer is not what Annals says; is this its address?")
-        return said
+            document = json.loads(self.content)
+        except ValueError as error:
+            raise Unexpected(
+                self.status, "the response is not JSON. Check that the URL is the address of Annals"
+            ) from error
+        if not isinstance(document, dict):
+            raise Unexpected(
+                self.status, "the response is not a JSON object. Check that the URL is the address of Annals"
+            )
+        return document
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
-    """No answer came: nobody knows whether the request arrived."""
+class NoResponse:
+    """No response arrived. It is unknown whether the server executed the request."""
 
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
-    """A step: send this, wait so long."""
+class Send:
+    """A step: send the request and wait for the response."""
 
     request: Request
     timeout_s: float
@@ -85,101 +90,102 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """A step: do nothing for so long."""
+    """A step: sleep before a retry."""
 
     seconds: float
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Give(Generic[V]):
-    """A step of an iterator: its next value."""
+class Emit(Generic[V]):
+    """A step of an iterating call: its next value."""
 
     value: V
 
 
-Outcome = Answer | Lost | None
-"""What a step leads to: of `Ask` the first two, of others nothing."""
-Steps = Generator[Ask | Pause, Outcome, T]
-"""A call that returns something in the end."""
-Values = Generator[Ask | Pause | Give[V], Outcome, None]
-"""A call that gives one value after the other."""
+Outcome = Response | NoResponse | None
+"""Result of a step: `Response` or `NoResponse` for `Send`, otherwise None."""
+Steps = Generator[Send | Pause, Outcome, T]
+"""A call that returns one result."""
+Values = Generator[Send | Pause | Emit[V], Outcome, None]
+"""A call that emits values."""
 
 
 def _new_key() -> str:
     return secrets.token_urlsafe(18)
 
 
-def _jittered(longest_s: float) -> float:
-    return random.uniform(0, longest_s)
+def _full_jitter(max_s: float) -> float:
+    return random.uniform(0, max_s)
 
 
 @dataclass(frozen=True, slots=True)
-class Manners:
-    """How long a client tries, and where it has time and chance from."""
+class RetryPolicy:
+    """Deadline of a call, and its sources of time and randomness."""
 
     deadline_s: float = 60.0
     clock: Callable[[], float] = time.monotonic
-    jittered: Callable[[float], float] = _jittered
-    """Something between 0 and so much."""
+    jitter: Callable[[float], float] = _full_jitter
+    """Returns a random duration between 0 and its argument."""
     new_key: Callable[[], str] = _new_key
 
 
-def ask(manners: Manners, request: Request, deadline_s: float | None = None) -> Steps[Answer]:
-    """The answer. Without one, and if it says "later", the request is repeated until the deadline.
+def send(policy: RetryPolicy, request: Request, deadline_s: float | None = None) -> Steps[Response]:
+    """Send a request, and retry temporary failures until the deadline.
 
-    Pauses grow, have jitter, and are never shorter than `Retry-After` says; one that would end after the deadline is
-    not begun. So whoever asks must not mind repeats: all requests that write have a key that makes them harmless.
+    Pauses grow exponentially with jitter and are at least `Retry-After` seconds. A pause that would end after the
+    deadline is not started. The request may be executed more than once, so writes must carry a key that makes retries
+    safe.
     """
-    ends_at = manners.clock() + (manners.deadline_s if deadline_s is None else deadline_s)
+    ends_at = policy.clock() + (policy.deadline_s if deadline_s is None else deadline_s)
     for tries in count(1):
-        left_s = max(ends_at - manners.clock(), 0.001)
-        outcome = yield Ask(request, min(request.timeout_s, left_s))
-        if isinstance(outcome, Answer) and outcome.status not in LATER:
-            return _accepted(outcome, tries)
-        why = _reason(outcome)
-        pause_s = _retry_after_s(outcome) + manners.jittered(_longest_pause_s(tries))
-        if manners.clock() + pause_s > ends_at:
-            raise Unavailable(why, tries)
-        yield Pause(pause_s, why)
-    raise AssertionError("counting does not end")
+        remaining_s = max(ends_at - policy.clock(), 0.001)
+        outcome = yield Send(request, min(request.timeout_s, remaining_s))
+        if isinstance(outcome, Response) and outcome.status not in RETRYABLE_STATUSES:
+            return _raise_for_status(outcome, tries)
+        reason = _reason(outcome)
+        pause_s = _retry_after_s(outcome) + policy.jitter(_max_backoff_s(tries))
+        if policy.clock() + pause_s > ends_at:
+            raise Unavailable(reason, tries)
+        yield Pause(pause_s, reason)
+    raise AssertionError("unreachable: count() is infinite")
 
 
-def told(manners: Manners, request: Request) -> Steps[dict[str, Any]]:
-    """The JSON of the answer."""
-    answer = yield from ask(manners, request)
-    return answer.json()
+def fetch_json(policy: RetryPolicy, request: Request) -> Steps[dict[str, Any]]:
+    """Send a request and return the JSON object of the response."""
+    response = yield from send(policy, request)
+    return response.json()
 
 
-def _accepted(answer: Answer, tries: int) -> Answer:
-    if answer.status < 300:
-        return answer
+def _raise_for_status(response: Response, tries: int) -> Response:
+    if response.status < 300:
+        return response
     try:
-        problem = answer.json()
+        problem = response.json()
     except Unexpected:
         problem = {}
-    error = error_of(answer.status, problem)
+    error = error_from_response(response.status, problem)
     if isinstance(error, Refused):
         error.tries = tries
     raise error
 
 
-def _longest_pause_s(tries: int) -> float:
-    """It doubles up to a limit; the exponent has one, too, for followers may try for days."""
-    return min(FIRST_PAUSE_S * 2.0 ** min(tries, 10), LONGEST_PAUSE_S)
+def _max_backoff_s(tries: int) -> float:
+    # The exponent is limited, too: a follower may retry for days, and a float would overflow.
+    return min(BASE_BACKOFF_S * 2.0 ** min(tries, 10), MAX_BACKOFF_S)
 
 
 def _reason(outcome: Outcome) -> str:
     match outcome:
-        case Answer(status=status):
-            return f"the server says {status}: not now"
-        case Lost(why=why):
-            return f"no answer: {why}"
+        case Response(status=status):
+            return f"the server responded with status {status}"
+        case NoResponse(reason=reason):
+            return f"no response: {reason}"
         case None:
-            raise AssertionError("a request was not sent")
+            raise AssertionError("the runner did not send the request")
 
 
 def _retry_after_s(outcome: Outcome) -> float:
-    """What the answer asks for, if it does so in seconds."""
-    said = outcome.headers.get("retry-after", "") if isinstance(outcome, Answer) else ""
-    return float(said) if said.isascii() and said.isdigit() else 0.0
+    """The `Retry-After` header if it is a number of seconds, otherwise 0."""
+    header = outcome.headers.get("retry-after", "") if isinstance(outcome, Response) else ""
+    return float(header) if header.isascii() and header.isdigit() else 0.0

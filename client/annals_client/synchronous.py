@@ -1,4 +1,4 @@
-"""The client for threads. Several may share one."""
+"""The synchronous client. Threads may share one instance."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -8,133 +8,132 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 import httpx
 
 from annals_client.calls import events, installation, objects, observers, queries
-from annals_client.method_binding import dressed
-from annals_client.sans_io import Ask, Give, Manners, Outcome, Pause, Steps, Values
-from annals_client.transport import Sender, Token, answer_of, lost_by, note
+from annals_client.method_binding import copy_signature
+from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
+from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Caller:
-    """Takes the steps of calls, one after the other."""
+class StepRunner:
+    """Performs the steps of calls."""
 
-    def __init__(self, sender: Sender, manners: Manners, http: httpx.Client) -> None:
-        self._sender = sender
-        self.manners = manners
+    def __init__(self, request_builder: RequestBuilder, policy: RetryPolicy, http: httpx.Client) -> None:
+        self._request_builder = request_builder
+        self.policy = policy
         self._http = http
 
-    def result(self, steps: Steps[T]) -> T:
-        """What the steps lead to."""
+    def run(self, steps: Steps[T]) -> T:
+        """Perform all steps and return the result."""
         outcome: Outcome = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration as end:
-                found: T = end.value
-                return found
-            outcome = self._taken(step)
+                result: T = end.value
+                return result
+            outcome = self._perform(step)
 
-    def values(self, steps: Values[T]) -> Iterator[T]:
-        """What the steps give."""
+    def iterate(self, steps: Values[T]) -> Iterator[T]:
+        """Perform all steps and yield the emitted values."""
         outcome: Outcome = None
         while True:
             try:
                 step = steps.send(outcome)
             except StopIteration:
                 return
-            if isinstance(step, Give):
+            if isinstance(step, Emit):
                 yield step.value
                 outcome = None
             else:
-                outcome = self._taken(step)
+                outcome = self._perform(step)
 
     def close(self) -> None:
-        """Close all connections."""
         self._http.close()
 
-    def _taken(self, step: Ask | Pause) -> Outcome:
+    def _perform(self, step: Send | Pause) -> Outcome:
         if isinstance(step, Pause):
-            note(step)
+            log_retry(step)
             time.sleep(step.seconds)
             return None
         try:
-            return answer_of(self._http.send(self._sender.message(step)))
-        except httpx.TransportError as failure:
-            return lost_by(failure)
+            return response_from_httpx(self._http.send(self._request_builder.build(step)))
+        except httpx.TransportError as error:
+            return no_response_from(error)
 
 
-class Returns(Generic[P, T]):
-    """A method that returns what a call's steps lead to."""
+class ReturningMethod(Generic[P, T]):
+    """A method that returns the result of a call."""
 
-    def __init__(self, call: Callable[Concatenate[Manners, P], Steps[T]]) -> None:
+    def __init__(self, call: Callable[Concatenate[RetryPolicy, P], Steps[T]]) -> None:
         self._call = call
         self.__doc__ = call.__doc__
 
-    def __get__(self, part: "Part", owner: type) -> Callable[P, T]:
+    def __get__(self, group: "MethodGroup", owner: type) -> Callable[P, T]:
         def method(*args: P.args, **kwargs: P.kwargs) -> T:
-            return part.caller.result(self._call(part.caller.manners, *args, **kwargs))
+            return group.runner.run(self._call(group.runner.policy, *args, **kwargs))
 
-        return dressed(method, self._call)
+        return copy_signature(method, self._call)
 
 
-class Iterates(Generic[P, T]):
-    """A method that iterates over what a call's steps give."""
+class IteratingMethod(Generic[P, T]):
+    """A method that iterates over the values of a call."""
 
-    def __init__(self, call: Callable[Concatenate[Manners, P], Values[T]]) -> None:
+    def __init__(self, call: Callable[Concatenate[RetryPolicy, P], Values[T]]) -> None:
         self._call = call
         self.__doc__ = call.__doc__
 
-    def __get__(self, part: "Part", owner: type) -> Callable[P, Iterator[T]]:
+    def __get__(self, group: "MethodGroup", owner: type) -> Callable[P, Iterator[T]]:
         def method(*args: P.args, **kwargs: P.kwargs) -> Iterator[T]:
-            return part.caller.values(self._call(part.caller.manners, *args, **kwargs))
+            return group.runner.iterate(self._call(group.runner.policy, *args, **kwargs))
 
-        return dressed(method, self._call)
-
-
-class Part:
-    """Some of the methods."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
+        return copy_signature(method, self._call)
 
 
-class Queries(Part):
-    """The three queries."""
+class MethodGroup:
+    """A group of methods that share a step runner."""
 
-    latest = Returns(queries.latest)
-    timeseries = Iterates(queries.timeseries)
-    server = Iterates(queries.server)
-
-
-class Observers(Part):
-    """Who is told about which events."""
-
-    list = Returns(observers.observers)
-    get = Returns(observers.get)
-    put = Returns(observers.put)
-    delete = Returns(observers.delete)
-    failures = Iterates(observers.failures)
-    retry = Returns(observers.retry)
-    replay = Iterates(observers.replay)
+    def __init__(self, runner: StepRunner) -> None:
+        self.runner = runner
 
 
-class Reports(Part):
-    """The pages that are made of the history."""
+class Queries(MethodGroup):
+    """Queries by latest event, time and id."""
 
-    list = Returns(installation.reports)
-    link = Returns(installation.link)
+    latest = ReturningMethod(queries.latest)
+    timeseries = IteratingMethod(queries.timeseries)
+    server = IteratingMethod(queries.server)
 
 
-class Annals(Part):
-    """A client: publishes, follows, asks. Use it in a `with` block, or close it."""
+class Observers(MethodGroup):
+    """Observers: notification rules."""
 
-    publish = Returns(events.publish)
-    newest = Returns(events.newest)
-    follow = Iterates(events.follow)
-    snapshot = Returns(objects.snapshot)
-    system = Returns(installation.system)
-    me = Returns(installation.me)
+    list = ReturningMethod(observers.observers)
+    get = ReturningMethod(observers.get)
+    put = ReturningMethod(observers.put)
+    delete = ReturningMethod(observers.delete)
+    failures = IteratingMethod(observers.failures)
+    retry = ReturningMethod(observers.retry)
+    replay = IteratingMethod(observers.replay)
+
+
+class Reports(MethodGroup):
+    """Reports on the event history."""
+
+    list = ReturningMethod(installation.reports)
+    link = ReturningMethod(installation.link)
+
+
+class Annals(MethodGroup):
+    """Client for publishing, following and querying events. Use it in a `with` block, or close it."""
+
+    publish = ReturningMethod(events.publish)
+    newest = ReturningMethod(events.newest)
+    follow = IteratingMethod(events.follow)
+    snapshot = ReturningMethod(objects.snapshot)
+    system = ReturningMethod(installation.system)
+    me = ReturningMethod(installation.me)
 
     def __init__(
         self,
@@ -143,19 +142,19 @@ class Annals(Part):
         *,
         organization: str | None = None,
         deadline_s: float = 60.0,
-        manners: Manners | None = None,
+        retry_policy: RetryPolicy | None = None,
         **http: Any,
     ) -> None:
-        """`deadline_s` is how long a call may take, repeats included; `http` are options of `httpx.Client`."""
-        sender = Sender(url, token, organization)
-        super().__init__(Caller(sender, manners or Manners(deadline_s), httpx.Client(**http)))
-        self.query = Queries(self.caller)
-        self.observers = Observers(self.caller)
-        self.reports = Reports(self.caller)
+        """`deadline_s` limits a call including retries. `http` are options of `httpx.Client`."""
+        request_builder = RequestBuilder(url, token, organization)
+        super().__init__(StepRunner(request_builder, retry_policy or RetryPolicy(deadline_s), httpx.Client(**http)))
+        self.query = Queries(self.runner)
+        self.observers = Observers(self.runner)
+        self.reports = Reports(self.runner)
 
     def close(self) -> None:
         """Close all connections."""
-        self.caller.close()
+        self.runner.close()
 
     def __enter__(self) -> Self:
         return self

@@ -1,4 +1,4 @@
-"""How requests are sent: the address, the headers, and which failures mean that an answer was lost."""
+"""Build httpx requests, and classify transport errors."""
 
 import logging
 from collections.abc import Callable
@@ -6,26 +6,25 @@ from dataclasses import dataclass
 
 import httpx
 
-from annals_client.sans_io import Answer, Ask, Lost, Pause, Request
+from annals_client.sans_io import NoResponse, Pause, Request, Response, Send
 
 _log = logging.getLogger("annals_client")
 
 Token = str | Callable[[], str]
-"""A token, or where to get a fresh one: it is asked for each request."""
-OURS_TO_MEND = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
-"""What no repeat would change."""
+"""A token, or a function that returns one. The function is called for each request."""
+NOT_RETRYABLE = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
+"""Errors of the client itself, which a retry cannot fix."""
 
 
 @dataclass(frozen=True)
-class Sender:
-    """Where requests go, and as whom."""
+class RequestBuilder:
+    """Adds the base URL, the token and the organization to requests."""
 
     url: str
     token: Token
     organization: str | None
 
-    def message(self, ask: Ask) -> httpx.Request:
-        """The request as it goes out."""
+    def build(self, ask: Send) -> httpx.Request:
         request = ask.request
         return httpx.Request(
             request.method,
@@ -47,18 +46,16 @@ class Sender:
         return self.token if isinstance(self.token, str) else self.token()
 
 
-def answer_of(response: httpx.Response) -> Answer:
-    """What came, read to its end."""
-    return Answer(response.status_code, response.headers, response.content)
+def response_from_httpx(response: httpx.Response) -> Response:
+    return Response(response.status_code, response.headers, response.content)
 
 
-def lost_by(failure: httpx.TransportError) -> Lost:
-    """An answer that will not come; raised again if that is our own fault."""
-    if isinstance(failure, OURS_TO_MEND):
-        raise failure
-    return Lost(str(failure) or type(failure).__name__)
+def no_response_from(error: httpx.TransportError) -> NoResponse:
+    """Convert a transport error to an outcome. Errors that a retry cannot fix are raised again."""
+    if isinstance(error, NOT_RETRYABLE):
+        raise error
+    return NoResponse(str(error) or type(error).__name__)
 
 
-def note(pause: Pause) -> None:
-    """Whoever wonders why nothing happens finds it in the log."""
-    _log.warning("%s; asking again in %.1f s", pause.why, pause.seconds)
+def log_retry(pause: Pause) -> None:
+    _log.warning("%s; retrying in %.1f s", pause.reason, pause.seconds)

@@ -1,6 +1,7 @@
-"""What goes in and what comes out.
+"""Parameters and results of the client.
 
-What programs compute with is a frozen dataclass; what the server merely tells is a TypedDict, named as on the wire.
+Values that programs compute with are frozen dataclasses. Informational documents are TypedDicts with the field names of
+the API.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any, NotRequired, TypedDict
 
 @dataclass(frozen=True, slots=True)
 class Id:
-    """Which event: the log, the commit in it, the place in the commit."""
+    """Id of an event: the log, the commit in the log, the index in the commit."""
 
     server: int
     session: int
@@ -23,14 +24,14 @@ class Id:
 
 @dataclass(frozen=True, slots=True)
 class Json:
-    """A payload of JSON; `Json(None)` is not "no payload"."""
+    """A JSON payload. `Json(None)` is the JSON value null, not a missing payload."""
 
     data: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A payload of bytes; `name` says of what kind."""
+    """A binary payload. `name` describes its format."""
 
     name: str
     data: bytes
@@ -41,18 +42,18 @@ Payload = Json | Binary
 
 @dataclass(frozen=True, slots=True)
 class NewEvent:
-    """An event to publish; its type may be written `job/finish` or as its subtypes."""
+    """An event to publish. The type is `job/finish` or a sequence of subtypes."""
 
     type: str | Sequence[str]
     key: str | None = None
     payload: Payload | None = None
     source_timestamp: datetime | None = None
-    """When it happened; the time needs a zone."""
+    """When the event happened. Needs a time zone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the log; `event_id` is its position."""
+    """An event in the log. `event_id` is its position."""
 
     id: Id
     event_id: int
@@ -64,13 +65,13 @@ class Event:
 
     @property
     def path(self) -> str:
-        """Its type, written with slashes."""
+        """The type, joined with slashes."""
         return "/".join(self.type)
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """Refuse to publish if an event after `after` has one of the types and one of the keys; None is any."""
+    """Reject the publication if an event after `after` has one of the types and one of the keys. None matches any."""
 
     types: Sequence[str] | None = None
     keys: Sequence[str] | None = None
@@ -79,7 +80,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Ignored:
-    """An event that was not written, by its place in the request, and why."""
+    """An event that was not written: its index in the request, and the reason."""
 
     place: int
     reason: str
@@ -87,18 +88,18 @@ class Ignored:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """The events as the log numbered them; `event_id` is the last one's."""
+    """The events with their ids. `event_id` is that of the last event."""
 
     events: tuple[Event, ...]
     event_id: int
     ignored: tuple[Ignored, ...] = ()
     is_repeated: bool = False
-    """Whether an earlier request with this key had written them; its answer was lost."""
+    """Whether an earlier request with the same key wrote the events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """The newest events, oldest first, and the position from which to follow what comes after them."""
+    """The newest events, oldest first. Follow after `event_id` to continue."""
 
     events: tuple[Event, ...]
     event_id: int
@@ -106,29 +107,29 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Objects exactly as they were at `event_id`: follow after it, and nothing is missed or seen twice."""
+    """Objects as of `event_id`. Following after it misses and repeats nothing."""
 
     event_id: int
     objects: tuple[Mapping[str, Any], ...]
     counts: Mapping[str, int] = field(default_factory=dict)
-    """Of a list in brief: how many there are in each state."""
+    """For brief lists: number of objects in each state."""
     more_follows: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Replayed:
-    """How far a replay has come: all up to `event_id` of what goes until `until`."""
+    """Progress of a replay: events up to `event_id` are done, `until` is the end."""
 
     replay: str
     event_id: int
     until: int
     deliveries: int
-    """How many messages were put in the outbox so far."""
+    """Messages put in the outbox so far."""
     is_done: bool
 
 
 class Deliveries(TypedDict):
-    """What becomes of an observer's deliveries; minus 1 if that is not known."""
+    """Number of deliveries of an observer in each state. -1: unknown."""
 
     waiting: int
     parked: int
@@ -137,7 +138,7 @@ class Deliveries(TypedDict):
 
 
 class Observer(TypedDict):
-    """An observer as it is configured; it is told about events after `since`."""
+    """The configuration of an observer. It is notified of events after `since`."""
 
     name: str
     scope: str
@@ -153,7 +154,7 @@ class Observer(TypedDict):
 
 
 class Failure(TypedDict):
-    """A delivery that nobody tries any more, and why."""
+    """A delivery that is not retried any more, with the error."""
 
     id: str
     event: dict[str, int]
@@ -166,7 +167,7 @@ class Failure(TypedDict):
 
 
 class Report(TypedDict):
-    """A report that has become ready."""
+    """A finished report."""
 
     name: str
     at: str
@@ -175,7 +176,7 @@ class Report(TypedDict):
 
 
 class Rights(TypedDict):
-    """What the caller may do."""
+    """The permissions of the caller."""
 
     read: bool
     publish: bool
@@ -183,7 +184,7 @@ class Rights(TypedDict):
 
 
 class Me(TypedDict):
-    """Who the caller is, until when, and what they may do."""
+    """Identity, permissions and token expiry of the caller."""
 
     user: str
     organizations: list[str]
@@ -193,7 +194,7 @@ class Me(TypedDict):
 
 
 class Head(TypedDict):
-    """Where a log ends, and since when."""
+    """The last event of a log."""
 
     id: dict[str, int]
     eventId: int
@@ -201,7 +202,7 @@ class Head(TypedDict):
 
 
 class Consumer(TypedDict):
-    """How far a consumer has come; `behind` counts commits."""
+    """Progress of a consumer. `behind` counts commits."""
 
     name: str
     eventId: int
@@ -210,7 +211,7 @@ class Consumer(TypedDict):
 
 
 class System(TypedDict):
-    """Where the organization's log stands, how far its consumers are, how the installation is set up."""
+    """Status of the organization's log, its consumers and the installation."""
 
     version: str
     mode: str

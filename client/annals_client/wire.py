@@ -1,4 +1,4 @@
-"""Values as JSON, and JSON as values."""
+"""Conversion between values and JSON."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -20,114 +20,111 @@ from annals_client.values import (
 )
 
 
-def time_text(time: datetime) -> str:
-    """ISO-8601 in UTC with six digits. A time without a zone is refused: nobody knows when it is."""
+def format_time(time: datetime) -> str:
+    """Format as ISO 8601 in UTC with microseconds. Raises `ValueError` for a time without a time zone."""
     if time.tzinfo is None:
-        raise ValueError(f"{time.isoformat()} needs a time zone, such as datetime.now(UTC) has")
+        raise ValueError(f"{time.isoformat()} needs a time zone, for example datetime.now(UTC)")
     return time.astimezone(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
 
 
-def several(values: Sequence[str]) -> list[str]:
-    """The values, also of who gave one instead of a list of one: a text is not its letters."""
+def as_list(values: Sequence[str]) -> list[str]:
+    """Wrap a single string in a list, so that it is not taken as a sequence of characters."""
     return [values] if isinstance(values, str) else list(values)
 
 
-def subtypes(type_: str | Sequence[str]) -> list[str]:
-    """A type that may be written with slashes; the empty text is the empty type."""
+def split_type(type_: str | Sequence[str]) -> list[str]:
+    """Split a type at the slashes. The empty string is the empty type."""
     if isinstance(type_, str):
         return type_.split("/") if type_ else []
     return list(type_)
 
 
 def new_event_json(event: NewEvent | Mapping[str, Any]) -> Mapping[str, Any]:
-    """An event to publish; a mapping goes as it is, as those of vocabularies do."""
+    """An event to publish. Mappings, such as events of a vocabulary, are sent unchanged."""
     if not isinstance(event, NewEvent):
         return event
-    written: dict[str, Any] = {"type": subtypes(event.type)}
+    document: dict[str, Any] = {"type": split_type(event.type)}
     if event.key is not None:
-        written["key"] = event.key
+        document["key"] = event.key
     if event.source_timestamp is not None:
-        written["sourceTimestamp"] = time_text(event.source_timestamp)
+        document["sourceTimestamp"] = format_time(event.source_timestamp)
     if event.payload is not None:
-        written["payload"] = payload_json(event.payload)
-    return written
+        document["payload"] = payload_json(event.payload)
+    return document
 
 
 def condition_json(condition: Condition) -> Mapping[str, Any]:
-    """A condition; what it leaves open is absent, for an empty list would select nothing."""
-    wanted = {"types": condition.types, "keys": condition.keys}
-    selected = {name: several(values) for name, values in wanted.items() if values is not None}
+    # None is left out: an empty list would match nothing.
+    filters = {"types": condition.types, "keys": condition.keys}
+    selected = {name: as_list(values) for name, values in filters.items() if values is not None}
     return {"failIfEventsMatch": selected, "after": condition.after}
 
 
 def payload_json(payload: Payload) -> Mapping[str, Any]:
-    """A payload."""
     if isinstance(payload, Json):
         return {"type": "json", "data": payload.data}
     return {"type": "binary", "name": payload.name, "data": base64.b64encode(payload.data).decode()}
 
 
 def event_json(event: Event) -> Mapping[str, Any]:
-    """An event just as the server writes it."""
+    """The event in the format of the API."""
     source = event.source_timestamp
     return {
         "id": {"server": event.id.server, "session": event.id.session, "instance": event.id.instance},
         "eventId": event.event_id,
-        "timestamp": time_text(event.timestamp),
+        "timestamp": format_time(event.timestamp),
         "type": list(event.type),
         "key": event.key,
-        "sourceTimestamp": None if source is None else time_text(source),
+        "sourceTimestamp": None if source is None else format_time(source),
         "payload": None if event.payload is None else payload_json(event.payload),
     }
 
 
-def event_of(written: Mapping[str, Any]) -> Event:
-    """An event that the server wrote."""
-    source = written["sourceTimestamp"]
+def parse_event(document: Mapping[str, Any]) -> Event:
+    source = document["sourceTimestamp"]
     return Event(
-        id=Id(**written["id"]),
-        event_id=written["eventId"],
-        timestamp=datetime.fromisoformat(written["timestamp"]),
-        type=tuple(written["type"]),
-        key=written["key"],
+        id=Id(**document["id"]),
+        event_id=document["eventId"],
+        timestamp=datetime.fromisoformat(document["timestamp"]),
+        type=tuple(document["type"]),
+        key=document["key"],
         source_timestamp=None if source is None else datetime.fromisoformat(source),
-        payload=_payload_of(written["payload"]),
+        payload=_parse_payload(document["payload"]),
     )
 
 
-def published_of(written: Mapping[str, Any], is_repeated: bool) -> Published:
-    """What was published."""
+def parse_published(document: Mapping[str, Any], is_repeated: bool) -> Published:
     return Published(
-        events=tuple(event_of(event) for event in written["events"]),
-        event_id=written["eventId"],
-        ignored=tuple(Ignored(**ignored) for ignored in written.get("ignored", ())),
+        events=tuple(parse_event(event) for event in document["events"]),
+        event_id=document["eventId"],
+        ignored=tuple(Ignored(**ignored) for ignored in document.get("ignored", ())),
         is_repeated=is_repeated,
     )
 
 
-def snapshot_of(written: Mapping[str, Any]) -> Snapshot:
-    """A list of objects, whole or in brief; or one object, which has the stamp itself."""
-    if not isinstance(written.get("elements"), list):
-        return Snapshot(written["eventId"], (written,))
+def parse_snapshot(document: Mapping[str, Any]) -> Snapshot:
+    """Parse a list of objects, or a single object, which carries `eventId` itself."""
+    if not isinstance(document.get("elements"), list):
+        return Snapshot(document["eventId"], (document,))
     return Snapshot(
-        event_id=written["eventId"],
-        objects=tuple(written["elements"]),
-        counts=written.get("counts", {}),
-        more_follows=written.get("moreFollows", False),
+        event_id=document["eventId"],
+        objects=tuple(document["elements"]),
+        counts=document.get("counts", {}),
+        more_follows=document.get("moreFollows", False),
     )
 
 
-def replayed_of(written: Mapping[str, Any], before: int) -> Replayed:
-    """A part of a replay, with the deliveries of the parts before it."""
-    deliveries = before + written["deliveries"]
-    return Replayed(written["replay"], written["eventId"], written["until"], deliveries, written["done"])
+def parse_replayed(document: Mapping[str, Any], before: int) -> Replayed:
+    """Parse one part of a replay. `before` is the number of deliveries of the earlier parts."""
+    deliveries = before + document["deliveries"]
+    return Replayed(document["replay"], document["eventId"], document["until"], deliveries, document["done"])
 
 
-def _payload_of(written: Mapping[str, Any] | None) -> Payload | None:
-    match written:
+def _parse_payload(document: Mapping[str, Any] | None) -> Payload | None:
+    match document:
         case None:
             return None
         case {"type": "json", "data": data}:
             return Json(data)
         case _:
-            return Binary(written["name"], base64.b64decode(written["data"]))
+            return Binary(document["name"], base64.b64decode(document["data"]))

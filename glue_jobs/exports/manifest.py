@@ -1,4 +1,4 @@
-"""Exports of DynamoDB, as their manifests describe them."""
+"""Finds DynamoDB exports and reads their manifests."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ ENDING: Final = ".json.gz"
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file with items, and what its manifest says of it; None where there is no manifest."""
+    """A data file. Without a manifest, `items` and `md5` are None."""
 
     path: str
     items: int | None = None
@@ -28,24 +28,23 @@ class DataFile:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """A complete export."""
+    """A complete export with its data files."""
 
     id: str
     files: tuple[DataFile, ...]
 
 
 def find_exports(storage: Storage, loaded: Collection[str] = ()) -> list[Export]:
-    """All exports that are complete and not `loaded` yet, in the order of their ids.
+    """All complete exports that are not in `loaded`, ordered by id.
 
-    Those that were loaded are not even looked at: S3 may be about to expire them, one file today, another tomorrow.
-    DynamoDB writes the summary last: an export without one is not complete yet. Where there is no folder of DynamoDB
-    at all, whatever data files there are count as one export, and must be believed.
+    Loaded exports are not opened, because S3 may be expiring their files. DynamoDB writes the summary last, so an
+    export without one is incomplete. If there is no DynamoDB folder, all data files together are one export.
     """
     folders = storage.folders(FOLDER)
     if not folders:
         return _without_manifest(storage)
-    found = [_export(storage, folder) for folder in folders if folder.rpartition("/")[2] not in loaded]
-    return [export for export in found if export is not None]
+    exports = [_export(storage, folder) for folder in folders if folder.rpartition("/")[2] not in loaded]
+    return [export for export in exports if export is not None]
 
 
 def _without_manifest(storage: Storage) -> list[Export]:
@@ -57,18 +56,18 @@ def _without_manifest(storage: Storage) -> list[Export]:
 
 
 def _is_hidden(path: str) -> bool:
-    """An export that is still being written is in a hidden directory."""
+    """Whether the path is in a hidden directory, which holds an export that is still being written."""
     return any(part.startswith(".") for part in path.split("/"))
 
 
 def _export(storage: Storage, folder: str) -> Export | None:
-    content = _checked(storage, f"{folder}/{SUMMARY}")
+    content = _read_manifest(storage, f"{folder}/{SUMMARY}")
     if content is None:
         return None
     path = f"{folder}/{FILES}"
-    listed = _checked(storage, path)
+    listed = _read_manifest(storage, path)
     if listed is None:
-        raise BrokenExport(path, "the summary of the export is there, but not the list of its files")
+        raise BrokenExport(path, "the export has a summary, but no list of its files")
     files = tuple(_data_file(path, line) for line in listed.splitlines() if line.strip())
     _check_count(f"{folder}/{SUMMARY}", content, files)
     return Export(folder.rpartition("/")[2], files)
@@ -77,8 +76,8 @@ def _export(storage: Storage, folder: str) -> Export | None:
 def _check_count(path: str, summary: bytes, files: tuple[DataFile, ...]) -> None:
     try:
         count = json.loads(summary)["itemCount"]
-    except (ValueError, KeyError, TypeError) as failure:
-        raise BrokenExport(path, f"this is no summary of an export: {failure!r}") from failure
+    except (ValueError, KeyError, TypeError) as error:
+        raise BrokenExport(path, f"not a valid export summary: {error!r}") from error
     listed = sum(file.items or 0 for file in files)
     if count != listed:
         raise BrokenExport(path, f"the export has {count} items, but {FILES} lists {listed}")
@@ -89,19 +88,19 @@ def _data_file(path: str, line: bytes) -> DataFile:
         entry: dict[str, Any] = json.loads(line)
         key, items, md5 = str(entry["dataFileS3Key"]), int(entry["itemCount"]), entry.get("md5Checksum")
         digest = None if md5 is None else base64.b64decode(md5, validate=True)
-    except (ValueError, KeyError, TypeError, binascii.Error) as failure:
-        raise BrokenExport(path, f"a line of it does not describe a data file: {failure!r}") from failure
-    # The key begins at the bucket; the export may have been copied to elsewhere since.
+    except (ValueError, KeyError, TypeError, binascii.Error) as error:
+        raise BrokenExport(path, f"a line does not describe a data file: {error!r}") from error
+    # The key starts at the bucket's root, but the export may have been copied since.
     _, folder, rest = key.rpartition(f"{FOLDER}/")
     return DataFile(f"{folder}{rest}", items, digest)
 
 
-def _checked(storage: Storage, path: str) -> bytes | None:
-    """The content of a manifest, compared with its checksum where there is one."""
+def _read_manifest(storage: Storage, path: str) -> bytes | None:
+    """The content of a manifest, verified with its checksum file if there is one."""
     content = storage.read(path)
     checksum = None if content is None else storage.read(path.removesuffix(".json") + ".checksum")
     if content is not None and checksum is not None:
         md5 = hashlib.md5(content, usedforsecurity=False)
         if checksum.strip() not in (base64.b64encode(md5.digest()), md5.hexdigest().encode()):
-            raise BrokenExport(path, "it does not have the checksum that is beside it")
+            raise BrokenExport(path, "the file does not match its checksum file")
     return content

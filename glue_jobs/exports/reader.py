@@ -1,34 +1,37 @@
-"""Data files of exports: gzip, an item a line, read in parts and believed only when all of it was right."""
+"""Reads data files of exports: gzip with one JSON item per line, validated while it is read."""
 
 import hashlib
 import zlib
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.compute
+import pyarrow.json
 
 from glue_jobs.errors import BrokenExport
-from glue_jobs.exports import json_lines
 from glue_jobs.exports.manifest import DataFile
 from glue_jobs.lake.storage import Storage
 
 READ_BYTES: Final = 1 << 20
 BLOCK_BYTES: Final = 4 << 20
-"""So much text, at least a line of it, is parsed at once."""
-LONGEST_LINE_BYTES: Final = 16 << 20
-"""Far more than an item has; a few bytes can inflate to very many, and those are none of ours."""
+"""Text that is parsed at once. At least one line."""
+MAX_LINE_BYTES: Final = 16 << 20
+"""Far above the size of any item. Protects against decompression bombs."""
+MAX_BODY_BYTES: Final = 16 << 20
+"""Maximum size of an inflated commit body, far above that of any commit. Protects against decompression bombs."""
 
 _GZIP: Final = 31
+"""zlib's window size for gzip."""
 
 
 def _attributes(**types: str) -> pa.DataType:
-    """Attributes of an item, each with the type that DynamoDB writes beside it."""
+    """The attributes of an item, each with its DynamoDB type."""
     return pa.struct([(name, pa.struct([(kind, pa.string())])) for name, kind in types.items()])
 
 
 ITEM: Final = _attributes(server="N", session="N", at="N", n="N", prev="N", req="S", body="S", z="B", ttl="N")
-"""A commit, as the table of the log keeps it."""
+"""A commit as the log's table stores it."""
 
 _LINE: Final = pa.schema(
     [
@@ -38,31 +41,31 @@ _LINE: Final = pa.schema(
         ("NewImage", ITEM),
     ]
 )
-"""A line of a full export has `Item`, one of an incremental export has the others; of what was deleted only `Keys`."""
+"""A full export has `Item`. An incremental export has the other members; a deleted item only has `Keys`."""
 
 
-def items(storage: Storage, file: DataFile) -> Iterator[pa.StructArray]:
-    """The items of a file, some at a time; raises `BrokenExport` as soon as something is wrong with it."""
+def read_items(storage: Storage, file: DataFile) -> Iterator[pa.StructArray]:
+    """The items of a file in batches. Raises `BrokenExport` at the first error."""
     count = 0
     for block in _blocks(storage, file):
-        rows = _parsed(file, block, count)
+        rows = _parse_block(file, block, count)
         count += rows.num_rows
-        yield _images(file, rows)
+        yield _extract_items(file, rows)
     if file.items is not None and count != file.items:
-        raise BrokenExport(file.path, f"it has {count} items, but its manifest says {file.items}")
+        raise BrokenExport(file.path, f"the file has {count} items, but its manifest says {file.items}")
 
 
 def _blocks(storage: Storage, file: DataFile) -> Iterator[bytes]:
-    """The text of the file, cut between lines."""
+    """The text of the file, split at line ends."""
     held: list[bytes] = []
     size = 0
-    for text in _inflated(storage, file):
+    for text in _decompress(storage, file):
         cut = text.rfind(b"\n") + 1
         if size + len(text) < BLOCK_BYTES or not cut:
             held.append(text)
             size += len(text)
-            if size > BLOCK_BYTES + LONGEST_LINE_BYTES:
-                raise BrokenExport(file.path, f"a line has more than {LONGEST_LINE_BYTES} bytes")
+            if size > BLOCK_BYTES + MAX_LINE_BYTES:
+                raise BrokenExport(file.path, f"a line has more than {MAX_LINE_BYTES} bytes")
             continue
         yield b"".join((*held, text[:cut]))
         held, size = [text[cut:]], len(text) - cut
@@ -71,54 +74,54 @@ def _blocks(storage: Storage, file: DataFile) -> Iterator[bytes]:
         yield rest
 
 
-def _inflated(storage: Storage, file: DataFile) -> Iterator[bytes]:
-    """The text of the file as it comes, until its end is seen and its checksum is right."""
+def _decompress(storage: Storage, file: DataFile) -> Iterator[bytes]:
+    """The decompressed text. Checks for truncation and the checksum at the end."""
     md5 = hashlib.md5(usedforsecurity=False)
     inflate = zlib.decompressobj(_GZIP)
     try:
-        with storage.stream(file.path) as stream:
+        with storage.open_stream(file.path) as stream:
             while part := stream.read(READ_BYTES):
                 md5.update(part)
                 while part:
-                    if inflate.eof:  # one gzip file may follow another
+                    if inflate.eof:  # a gzip file may have several members
                         inflate = zlib.decompressobj(_GZIP)
-                    yield from _pieces(inflate, part)
+                    yield from _decompress_part(inflate, part)
                     part = inflate.unused_data
-    except FileNotFoundError as failure:
-        raise BrokenExport(file.path, "the manifest lists it, but there is no such file") from failure
-    except zlib.error as failure:
-        raise BrokenExport(file.path, f"it is no gzip file, or a broken one: {failure}") from failure
+    except FileNotFoundError as error:
+        raise BrokenExport(file.path, "the manifest lists the file, but there is no such file") from error
+    except zlib.error as error:
+        raise BrokenExport(file.path, f"the file is not valid gzip: {error}") from error
     if not inflate.eof:
-        raise BrokenExport(file.path, "it ends too early: it was cut off")
+        raise BrokenExport(file.path, "the file is cut off: the gzip stream has no end")
     if file.md5 is not None and md5.digest() != file.md5:
-        raise BrokenExport(file.path, "it does not have the checksum that its manifest says")
+        raise BrokenExport(file.path, "the file does not match the checksum in its manifest")
 
 
-def _pieces(inflate: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
-    """What the part inflates to, at most a block at a time."""
+def _decompress_part(inflate: "zlib._Decompress", part: bytes) -> Iterator[bytes]:
+    """Decompress a part of the file, at most a block at a time."""
     text = inflate.decompress(part, BLOCK_BYTES)
     while text:
         yield text
         text = inflate.decompress(inflate.unconsumed_tail, BLOCK_BYTES)
 
 
-def _parsed(file: DataFile, block: bytes, before: int) -> pa.Table:
+def _parse_block(file: DataFile, block: bytes, before: int) -> pa.Table:
     try:
-        rows = json_lines.parsed(block, _LINE, "error")
-        # The parser takes any bytes for text.
+        rows = parse_json_lines(block, _LINE, "error")
+        # The parser does not check that the text is UTF-8.
         rows.validate(full=True)
         return rows
-    except pa.ArrowInvalid as failure:
-        raise BrokenExport(file.path, f"after {before} good items: {failure}") from failure
+    except pa.ArrowInvalid as error:
+        raise BrokenExport(file.path, f"after {before} valid items: {error}") from error
 
 
-def _images(file: DataFile, rows: pa.Table) -> pa.StructArray:
-    """The items; what was deleted is history too, and stays: retention is for the log."""
+def _extract_items(file: DataFile, rows: pa.Table) -> pa.StructArray:
+    """The items. Items that were deleted from the log are skipped: retention does not apply to the history."""
     rows = rows.combine_chunks()
     item, image, keys = (_column(rows, name) for name in ("Item", "NewImage", "Keys"))
     is_full = item.is_valid()
     if not pa.compute.all(pa.compute.or_(is_full, keys.is_valid())).as_py():
-        raise BrokenExport(file.path, "a line has neither an Item nor Keys: this is no export of DynamoDB")
+        raise BrokenExport(file.path, "a line has neither Item nor Keys: this is not a DynamoDB export")
     images = pa.compute.if_else(is_full, item, image)
     return images.filter(images.is_valid())
 
@@ -126,3 +129,21 @@ def _images(file: DataFile, rows: pa.Table) -> pa.StructArray:
 def _column(rows: pa.Table, name: str) -> pa.StructArray:
     column = rows[name]
     return column.chunk(0) if column.num_chunks else pa.array([], type=column.type)
+
+
+def parse_json_lines(text: bytes, schema: pa.Schema, unexpected_fields: Literal["error", "ignore"]) -> pa.Table:
+    """Parse newline-delimited JSON at once. Raises `ArrowInvalid` for invalid JSON and for values of another type."""
+    return pyarrow.json.read_json(
+        pa.BufferReader(text),
+        read_options=pyarrow.json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+        parse_options=pyarrow.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior=unexpected_fields),
+    )
+
+
+def inflate_body(deflated: bytes) -> bytes:
+    """The text of a deflated commit body. Raises `zlib.error` if it is damaged, truncated or too long."""
+    inflate = zlib.decompressobj()
+    text = inflate.decompress(deflated, MAX_BODY_BYTES)
+    if not inflate.eof:
+        raise zlib.error(f"the body is truncated, or has more than {MAX_BODY_BYTES} bytes")
+    return text

@@ -1,1 +1,1 @@
-"""The history and report files."""
+"""Reads and writes the files of the history and of reports."""

@@ -1,7 +1,7 @@
-"""The lake: the history and its reports, and the book of what was loaded.
+"""The lake: the history, its reports, and manifests of loads.
 
-A load is written aside first. Then one file, its entry in the book, says what belongs to it: from there on it is a
-fact, and whoever comes next puts in place what is not yet there. Without an entry what was written aside is rubbish.
+A load is written to a staging directory first. Writing its manifest commits it: after that, this run or the next one
+moves the staged files into place. Staged files without a manifest are deleted.
 """
 
 import json
@@ -10,13 +10,13 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from glue_jobs.lake.storage import Storage
-from glue_jobs.transforms.commits import Known, Spans, joined_spans
+from glue_jobs.transforms.commits import LoadedLog, Spans, merge_spans
 
 EVENTS: Final = "events"
 REPORTS: Final = "reports"
-PARTS: Final = "_parts"
-_BOOK: Final = "_exports"
-_ASIDE: Final = "_aside"
+PARTIALS: Final = "_parts"
+_MANIFESTS: Final = "_exports"
+_STAGING: Final = "_aside"
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,19 +28,18 @@ class EventFile:
     name: str
     events: int
     spans: Spans
-    """The sessions in it."""
     last_at: int
-    """The `at` of the last of them."""
+    """The `at` of the last session."""
 
     @property
     def path(self) -> str:
-        """Where it is, or will be."""
+        """Final path in the lake."""
         return f"{EVENTS}/server={self.server}/day={self.day}/{self.name}"
 
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An entry of the book: the exports that were loaded together, and the files that they became."""
+    """A manifest: the exports that were loaded together, and the files with their events."""
 
     number: int
     exports: Sequence[str]
@@ -48,61 +47,60 @@ class Load:
 
     @property
     def days(self) -> set[tuple[int, str]]:
-        """Which days of which servers it added to."""
+        """Pairs of server and day that the load added events to."""
         return {(file.server, file.day) for file in self.files}
 
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A directory with all that was exported."""
+    """The directory of the history and its reports."""
 
     url: str
 
     @property
     def storage(self) -> Storage:
-        """Where it is."""
         return Storage(self.url)
 
     def loads(self) -> list[Load]:
-        """What was loaded, from early to late."""
-        found = []
-        for path in self.storage.files(_BOOK):
+        """All loads, oldest first."""
+        loads = []
+        for path in self.storage.files(_MANIFESTS):
             content = self.storage.read(path)
             if path.endswith(".json") and content is not None:
-                found.append(_load(content))
-        return sorted(found, key=lambda load: load.number)
+                loads.append(_load(content))
+        return sorted(loads, key=lambda load: load.number)
 
     def recover(self) -> None:
-        """Bring to its end what an earlier load has left, or remove it."""
-        left = {folder.rpartition("/")[2] for folder in self.storage.folders(_ASIDE)}
+        """Finish a committed load of an interrupted run, or delete its staged files."""
+        staged = {folder.rpartition("/")[2] for folder in self.storage.folders(_STAGING)}
         for load in self.loads():
-            if str(load.number) in left:
-                self._put_in_place(load)
-        self.storage.remove(_ASIDE)
+            if str(load.number) in staged:
+                self._move_into_place(load)
+        self.storage.remove(_STAGING)
 
-    def aside(self, number: int) -> Storage:
-        """Where the files of a load are written first."""
-        return Storage(f"{self.url}/{_ASIDE}/{number}")
+    def staging(self, number: int) -> Storage:
+        """Staging directory of a load."""
+        return Storage(f"{self.url}/{_STAGING}/{number}")
 
-    def keep(self, load: Load) -> None:
-        """Enter the load in the book, and put its files in their places."""
-        self.storage.write(f"{_BOOK}/{load.number:08d}.json", json.dumps(asdict(load), indent=1).encode())
-        self._put_in_place(load)
-        self.storage.remove(f"{_ASIDE}/{load.number}")
+    def commit(self, load: Load) -> None:
+        """Write the manifest of a load, then move its files into place."""
+        self.storage.write(f"{_MANIFESTS}/{load.number:08d}.json", json.dumps(asdict(load), indent=1).encode())
+        self._move_into_place(load)
+        self.storage.remove(f"{_STAGING}/{load.number}")
 
-    def _put_in_place(self, load: Load) -> None:
+    def _move_into_place(self, load: Load) -> None:
         for file in load.files:
-            self.storage.move(f"{_ASIDE}/{load.number}/{file.path}", file.path)
+            self.storage.move(f"{_STAGING}/{load.number}/{file.path}", file.path)
 
 
-def known_logs(loads: Iterable[Load]) -> dict[int, Known]:
-    """What was loaded of each server."""
+def loaded_logs(loads: Iterable[Load]) -> dict[int, LoadedLog]:
+    """The loaded sessions of each server."""
     spans: dict[int, list[tuple[int, int]]] = {}
     times: dict[int, dict[int, int]] = {}
     for file in (file for load in loads for file in load.files):
         spans.setdefault(file.server, []).extend(file.spans)
         times.setdefault(file.server, {})[file.spans[-1][1]] = file.last_at
-    return {server: Known(joined_spans(found), times[server]) for server, found in spans.items()}
+    return {server: LoadedLog(merge_spans(server_spans), times[server]) for server, server_spans in spans.items()}
 
 
 def _load(content: bytes) -> Load:

@@ -1,4 +1,4 @@
-"""A directory, on this machine or in S3 (`s3://bucket/prefix`)."""
+"""A storage directory, local or in S3 (`s3://bucket/prefix`)."""
 
 import fcntl
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from pyarrow import fs
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """A directory; paths are given from there."""
+    """A directory. All paths are relative to it."""
 
     url: str
 
     def read(self, path: str) -> bytes | None:
-        """The content of a file; None if there is none."""
+        """The content of a file. None if it does not exist."""
         files, root = self._open()
         try:
             with files.open_input_stream(f"{root}/{path}", compression=None) as stream:
@@ -26,40 +26,40 @@ class Storage:
             return None
 
     def write(self, path: str, content: bytes) -> None:
-        """Put a file in its place as a whole."""
+        """Write a file atomically."""
         files, root = self._open()
         files.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
-        aside = f"{root}/{path}.new"
-        with files.open_output_stream(aside) as stream:
+        temporary = f"{root}/{path}.new"
+        with files.open_output_stream(temporary) as stream:
             stream.write(content)
-        files.move(aside, f"{root}/{path}")
+        files.move(temporary, f"{root}/{path}")
 
-    def stream(self, path: str) -> Any:
-        """The bytes of a file, to be read in parts."""
+    def open_stream(self, path: str) -> Any:
+        """Open a file for sequential reading."""
         files, root = self._open()
         return files.open_input_stream(f"{root}/{path}", compression=None)
 
-    def random(self, path: str) -> Any:
-        """A file, to be read in any order."""
+    def open_random(self, path: str) -> Any:
+        """Open a file for random access."""
         files, root = self._open()
         return files.open_input_file(f"{root}/{path}")
 
-    def output(self, path: str) -> Any:
-        """A new file, to be written in parts."""
+    def create(self, path: str) -> Any:
+        """Open a new file for writing."""
         files, root = self._open()
         files.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
         return files.open_output_stream(f"{root}/{path}")
 
     def files(self, path: str) -> list[str]:
-        """The files below a directory, in order; none if there is no directory."""
-        return self._found(path, recursive=True, kind=fs.FileType.File)
+        """All files below a directory, sorted. Empty if it does not exist."""
+        return self._list(path, recursive=True, kind=fs.FileType.File)
 
     def folders(self, path: str) -> list[str]:
-        """The directories right in a directory, in order."""
-        return self._found(path, recursive=False, kind=fs.FileType.Directory)
+        """The direct subdirectories, sorted."""
+        return self._list(path, recursive=False, kind=fs.FileType.Directory)
 
     def move(self, path: str, to: str) -> None:
-        """Give a file another place; nothing happens if it is there already."""
+        """Move a file. Does nothing if the source does not exist, because an earlier run has moved it."""
         files, root = self._open()
         if files.get_file_info(f"{root}/{path}").type == fs.FileType.NotFound:
             return
@@ -67,14 +67,14 @@ class Storage:
         files.move(f"{root}/{path}", f"{root}/{to}")
 
     def remove(self, path: str) -> None:
-        """Remove a directory with all that is in it, if there is one."""
+        """Remove a directory and its content, if it exists."""
         files, root = self._open()
         if files.get_file_info(f"{root}/{path}").type == fs.FileType.Directory:
             files.delete_dir(f"{root}/{path}")
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One at a time, as long as it is a directory of this machine; in S3 Glue runs one job at a time."""
+    def lock(self) -> Iterator[None]:
+        """Hold an exclusive lock on a local directory. In S3, Glue's concurrency limit replaces it."""
         files, root = self._open()
         if not isinstance(files, fs.LocalFileSystem):
             yield
@@ -84,11 +84,11 @@ class Storage:
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 
-    def _found(self, path: str, recursive: bool, kind: fs.FileType) -> list[str]:
+    def _list(self, path: str, recursive: bool, kind: fs.FileType) -> list[str]:
         files, root = self._open()
         selector = fs.FileSelector(f"{root}/{path}".rstrip("/"), recursive=recursive, allow_not_found=True)
-        found = [info.path for info in files.get_file_info(selector) if info.type == kind]
-        return sorted(one.removeprefix(f"{root}/") for one in found)
+        paths = [info.path for info in files.get_file_info(selector) if info.type == kind]
+        return sorted(path.removeprefix(f"{root}/") for path in paths)
 
     def _open(self) -> tuple[fs.FileSystem, str]:
         if "://" in self.url:

@@ -1,1 +1,1 @@
-"""The page of the reports: one HTML file for each organization, made of the tables, with no request to elsewhere."""
+"""The report page: one self-contained HTML file per organization, made from the report tables."""

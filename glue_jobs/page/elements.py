@@ -1,4 +1,4 @@
-"""What a page is made of: sections, charts with their legends, and tables of text."""
+"""Elements of a page: sections, charts with legends, tables and tiles."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from glue_jobs.page import formatting
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What stands in a table: text, or a number, which stands to the right; some are alarming."""
+    """A table cell: text, or a number aligned to the right. `is_bad` highlights it."""
 
     text: str
     title: str | None = None
@@ -20,7 +20,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """The first rows of something; `more` are in the directory of `source`."""
+    """The first rows of a table; `more` rows are in the directory of `source`."""
 
     caption: str
     titles: Sequence[str]
@@ -29,33 +29,33 @@ class Table:
     folder: str
     more: int = 0
     is_half: bool = False
-    """There is room for another beside it."""
+    """Narrow enough to share its row on the page."""
 
     @property
     def are_numbers(self) -> list[bool]:
-        """Which columns stand to the right."""
+        """Whether each column is aligned to the right."""
         return [cell.is_number for cell in self.rows[0]] if self.rows else [False] * len(self.titles)
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A picture with its title, what it shows in a sentence, and what its colours mean."""
+    """A chart with its title, a one-sentence summary and a legend."""
 
     title: str
     note: str
     pictures: Sequence[Markup]
-    """One, or a wide one and a narrow one."""
+    """One picture, or a wide and a narrow one."""
     legend: Sequence[tuple[str, str]] = ()
 
     @property
     def is_wide(self) -> bool:
-        """Tell whether it takes the whole width."""
+        """Whether the chart takes the whole width."""
         return len(self.pictures) > 1
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of the page; without charts and tables its `gist` says what is missing."""
+    """A section of the page. Without charts and tables, `gist` says what is missing."""
 
     anchor: str
     title: str
@@ -66,7 +66,7 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number that matters, and how it differs from the period before."""
+    """A key figure and its change since the previous period."""
 
     title: str
     value: str
@@ -76,7 +76,7 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A difference: its arrow, its size, what was before, and whether that is good, bad or neither."""
+    """A change: arrow, size, previous value, and whether it is good, bad or neutral."""
 
     arrow: str
     size: str
@@ -85,22 +85,21 @@ class Change:
 
 
 def named(value: object) -> Cell:
-    """A name; the whole of it is the tooltip if it is too long."""
-    whole, short = formatting.name(value), formatting.cut(value)
+    """A name cell. The tooltip has the whole name if it is too long."""
+    whole, short = formatting.name(value), formatting.shorten(value)
     return Cell(short, whole if whole != short else None)
 
 
 def count(value: float | None, is_bad: bool = False) -> Cell:
-    """A number of things; alarming, if it may be, as soon as there is one."""
+    """A count cell. With `is_bad`, highlighted unless it is 0."""
     return Cell(formatting.number(value), is_number=True, is_bad=is_bad and bool(value))
 
 
 def share(value: float | None) -> Cell:
-    """A ratio."""
     return Cell(formatting.share(value), is_number=True)
 
 
 def durations(*values: float | None) -> Iterable[Cell]:
-    """Durations; their seconds are the tooltip."""
+    """Duration cells. The tooltips have the seconds."""
     for value in values:
         yield Cell(formatting.duration(value), None if value is None else f"{value:,.3f} s", is_number=True)

@@ -1,4 +1,4 @@
-"""Numbers, durations, times and names as people read them."""
+"""Formats numbers, durations, times and names for people."""
 
 import unicodedata
 from bisect import bisect_right
@@ -7,17 +7,16 @@ from itertools import accumulate
 from typing import Final
 
 NOTHING: Final = "\u2013"
-LONGEST: Final = 60
-"""Longer names are cut; the whole name is in the tooltip."""
+MAX_NAME_LENGTH: Final = 60
+"""Longer names are shortened. The tooltip has the whole name."""
 
 
 def number(value: float | None) -> str:
-    """A count."""
     return NOTHING if value is None else f"{value:,.0f}"
 
 
 def short_number(value: float) -> str:
-    """A count on an axis."""
+    """A count in at most four characters, for an axis."""
     for size, unit in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= size:
             return f"{value / size:g}{unit}"
@@ -25,7 +24,7 @@ def short_number(value: float) -> str:
 
 
 def share(value: float | None) -> str:
-    """A ratio; what is not quite all or nothing does not look like it."""
+    """A ratio in percent. Only exact values show as 0 % and 100 %."""
     if value is None:
         return NOTHING
     percent = round(value * 100, 1)
@@ -35,7 +34,7 @@ def share(value: float | None) -> str:
 
 
 def duration(seconds: float | None) -> str:
-    """Seconds in two units at most."""
+    """A duration in at most two units."""
     if seconds is None:
         return NOTHING
     if seconds < 0:
@@ -44,30 +43,30 @@ def duration(seconds: float | None) -> str:
 
 
 def day(value: date) -> str:
-    """A day of a year that is known."""
+    """A day without its year."""
     return f"{value.day} {value:%b}"
 
 
 def days(first: date, last: date) -> str:
-    """From one day to another."""
+    """A range of days."""
     begin = f"{first.day} {first:%B}" + (f" {first.year}" if first.year != last.year else "")
     return f"{begin} \u2013 {last.day} {last:%B} {last.year}"
 
 
-def moment(value: datetime | None) -> str:
-    """A time, to the minute."""
+def timestamp(value: datetime | None) -> str:
+    """A time in minutes."""
     return NOTHING if value is None else f"{value:%Y-%m-%d %H:%M}"
 
 
 def name(value: object) -> str:
-    """A name on one line: what cannot be seen has a sign in its place."""
+    """A name on one line, with invisible characters replaced by visible signs."""
     if value is None or value == "":
         return NOTHING
     return "".join(_visible(character) for character in str(value))
 
 
-def cut(value: object, length: int = LONGEST) -> str:
-    """A name that is not too long."""
+def shorten(value: object, length: int = MAX_NAME_LENGTH) -> str:
+    """The name, shortened to `MAX_NAME_LENGTH`."""
     whole = name(value)
     ends = list(accumulate(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in whole))
     return whole if ends[-1] <= length else whole[: bisect_right(ends, length - 1)].rstrip() + "…"
@@ -93,7 +92,7 @@ def _long(seconds: float) -> str:
 
 
 def _visible(character: str) -> str:
-    """Line breaks and other controls as a sign; marks that change the direction of what follows, too."""
+    """A sign for line breaks, control characters and marks that change the text direction."""
     if character.isspace():
         return " "
     category = unicodedata.category(character)

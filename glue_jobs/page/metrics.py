@@ -1,4 +1,4 @@
-"""All that a page says: the figures of a server in a period."""
+"""The metrics of one server and period."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.page.percentiles import Samples, Summary, rows_of
+from glue_jobs.page.percentiles import Samples, Summary, iterate_rows
 from glue_jobs.page.period import Period
-from glue_jobs.page.runs import JOBS, JOBSETS, ORDERS, PUSHES, Outcome, Runs, runs_of, totals
+from glue_jobs.page.runs import JOBS, JOBSETS, ORDERS, PUSHES, Outcome, Runs, load_runs, load_totals
 from glue_jobs.page.tables import ServerTables
 
 VOCABULARIES: Final = ("job", "jobset", "scheduler", "push", "other")
-LISTED: Final = 15
-"""So many rows of a table are on the page."""
-SLOWEST: Final = 10
-"""So many of a kind; the tables of the days have as many, so these are the slowest of the period."""
+MAX_LISTED: Final = 15
+"""Number of rows of a table on the page."""
+MAX_SLOWEST: Final = 10
+"""Number of slowest runs of each kind. The daily tables list as many, so these are exact."""
 
 _CHAIN_COUNTS: Final = ("steps", "setbacks", "suspensions", "errors")
 _NODE_COUNTS: Final = ("steps", "ended", "errors", "setbacks")
@@ -34,13 +34,12 @@ class Throughput:
 
     @property
     def events(self) -> int:
-        """All of them."""
         return self.by_day.total()
 
 
 @dataclass(frozen=True, slots=True)
 class ChainNode:
-    """What happened at a node of a chain."""
+    """The steps at a node of a job chain."""
 
     chain: str | None
     node: str | None
@@ -50,7 +49,7 @@ class ChainNode:
 
 @dataclass(frozen=True, slots=True)
 class PushNode:
-    """A node of push jobs."""
+    """The votes and runs of a node in push jobs."""
 
     node: str | None
     counts: Counter[str]
@@ -58,14 +57,14 @@ class PushNode:
 
     @property
     def availability(self) -> float | None:
-        """The share of votes that said yes or no."""
+        """The ratio of votes that are yes or no."""
         votes = self.counts["votes"]
         return (self.counts["willing"] + self.counts["unwilling"]) / votes if votes else None
 
 
 @dataclass(frozen=True, slots=True)
-class KeyFigures:
-    """What is compared with the period before."""
+class KeyMetrics:
+    """The metrics that are compared with the previous period."""
 
     events: int
     jobs: Outcome
@@ -75,13 +74,12 @@ class KeyFigures:
 
     @property
     def timeouts(self) -> int:
-        """All that was given up."""
         return self.jobs.timeouts + self.jobsets.timeouts + self.pushes.timeouts
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
-    """All that a page says."""
+class Metrics:
+    """All metrics of a page."""
 
     period: Period
     throughput: Throughput
@@ -97,53 +95,54 @@ class Figures:
     slowest: dict[str, pa.Table]
 
     @property
-    def key(self) -> KeyFigures:
-        """What is compared with the period before."""
+    def key(self) -> KeyMetrics:
         runs = (self.jobs, self.jobsets, self.orders, self.pushes)
-        return KeyFigures(self.throughput.events, *(one.total for one in runs))
+        return KeyMetrics(self.throughput.events, *(kind.total for kind in runs))
 
 
-def figures_of(tables: ServerTables, period: Period) -> Figures:
-    """Read the tables of a period."""
+def load_metrics(tables: ServerTables, period: Period) -> Metrics:
+    """Compute the metrics of a period from its tables."""
     days = period.days
-    return Figures(
+    return Metrics(
         period,
         _throughput(tables, days),
-        runs_of(tables, JOBS, days),
-        runs_of(tables, JOBSETS, days),
-        tables.first("jobsets", days, [("bad", "descending"), ("seconds", "descending")], LISTED, _with_bad),
-        runs_of(tables, ORDERS, days),
+        load_runs(tables, JOBS, days),
+        load_runs(tables, JOBSETS, days),
+        tables.first_rows("jobsets", days, [("bad", "descending"), ("seconds", "descending")], MAX_LISTED, _with_bad),
+        load_runs(tables, ORDERS, days),
         _chains(tables, days),
         _chain_nodes(tables, days),
-        runs_of(tables, PUSHES, days),
+        load_runs(tables, PUSHES, days),
         _push_nodes(tables, days),
-        tables.first("timeouts", days, [("started", "descending")], LISTED, lambda rows: rows),
+        tables.first_rows("timeouts", days, [("started", "descending")], MAX_LISTED, lambda rows: rows),
         {kind: _slowest(tables, days, kind) for kind in ("job", "order", "push")},
     )
 
 
-def key_figures(tables: ServerTables, period: Period) -> KeyFigures:
-    """The little that is said of the period before."""
-    events = sum(pc.sum(rows["events"]).as_py() or 0 for _, rows in tables.each("throughput", period.days, ["events"]))
-    return KeyFigures(events, *(totals(tables, kind, period.days) for kind in (JOBS, JOBSETS, ORDERS, PUSHES)))
+def load_key_metrics(tables: ServerTables, period: Period) -> KeyMetrics:
+    """Compute only the metrics that are compared."""
+    events = sum(
+        pc.sum(rows["events"]).as_py() or 0 for _, rows in tables.tables_by_day("throughput", period.days, ["events"])
+    )
+    return KeyMetrics(events, *(load_totals(tables, kind, period.days) for kind in (JOBS, JOBSETS, ORDERS, PUSHES)))
 
 
 def _throughput(tables: ServerTables, days: Sequence[date]) -> Throughput:
     by_day, by_hour = Counter[tuple[date, str]](), Counter[tuple[date, int]]()
-    for day, rows in tables.each("throughput", days, ["hour", "type", "events"]):
-        for (name,), events in _summed(rows, ["type"], ["events"]).items():
+    for day, rows in tables.tables_by_day("throughput", days, ["hour", "type", "events"]):
+        for (name,), events in _sum_columns(rows, ["type"], ["events"]).items():
             first = (name or "").partition("/")[0]
             by_day[day, first if first in VOCABULARIES else "other"] += events["events"]
         hours = pa.table({"hour": pc.hour(rows["hour"]).cast(pa.string()), "events": rows["events"]})
-        for (hour,), events in _summed(hours, ["hour"], ["events"]).items():
+        for (hour,), events in _sum_columns(hours, ["hour"], ["events"]).items():
             by_hour[day, int(hour or 0)] += events["events"]
     return Throughput(by_day, by_hour)
 
 
 def _chains(tables: ServerTables, days: Sequence[date]) -> dict[str | None, Counter[str]]:
     found: dict[str | None, Counter[str]] = {}
-    for _, rows in tables.each("order_runs", days, ["chain", *_CHAIN_COUNTS]):
-        for (chain,), counts in _summed(rows, ["chain"], _CHAIN_COUNTS).items():
+    for _, rows in tables.tables_by_day("order_runs", days, ["chain", *_CHAIN_COUNTS]):
+        for (chain,), counts in _sum_columns(rows, ["chain"], _CHAIN_COUNTS).items():
             found.setdefault(chain, Counter()).update(counts)
     return found
 
@@ -151,22 +150,22 @@ def _chains(tables: ServerTables, days: Sequence[date]) -> dict[str | None, Coun
 def _chain_nodes(tables: ServerTables, days: Sequence[date]) -> list[ChainNode]:
     counts: dict[tuple[str | None, ...], Counter[str]] = {}
     taken = Samples()
-    for _, rows in tables.each("chain_nodes", days, ["chain", "node", *_NODE_COUNTS]):
-        for key, summed in _summed(rows, ["chain", "node"], _NODE_COUNTS).items():
+    for _, rows in tables.tables_by_day("chain_nodes", days, ["chain", "node", *_NODE_COUNTS]):
+        for key, summed in _sum_columns(rows, ["chain", "node"], _NODE_COUNTS).items():
             counts.setdefault(key, Counter()).update(summed)
-    for _, rows in tables.each("order_steps", days, ["chain", "node", "seconds"]):
+    for _, rows in tables.tables_by_day("order_steps", days, ["chain", "node", "seconds"]):
         taken.add(rows, ["chain", "node"], "seconds")
-    found = [ChainNode(chain, node, counts[chain, node], taken.of((chain, node))) for chain, node in counts]
+    found = [ChainNode(chain, node, counts[chain, node], taken.summary_of((chain, node))) for chain, node in counts]
     return sorted(found, key=lambda one: (one.chain or "", -one.counts["steps"], one.node or ""))
 
 
 def _push_nodes(tables: ServerTables, days: Sequence[date]) -> list[PushNode]:
     counts: dict[str | None, Counter[str]] = {}
     longest: dict[str | None, float] = {}
-    for _, rows in tables.each("push_nodes", days, ["node", *_PUSH_COUNTS, "longest"]):
-        for (node,), summed in _summed(rows, ["node"], _PUSH_COUNTS).items():
+    for _, rows in tables.tables_by_day("push_nodes", days, ["node", *_PUSH_COUNTS, "longest"]):
+        for (node,), summed in _sum_columns(rows, ["node"], _PUSH_COUNTS).items():
             counts.setdefault(node, Counter()).update(summed)
-        for node, seconds in rows_of(rows.filter(pc.is_valid(rows["longest"])), ["node", "longest"]):
+        for node, seconds in iterate_rows(rows.filter(pc.is_valid(rows["longest"])), ["node", "longest"]):
             longest[node] = max(seconds, longest.get(node, seconds))
     found = [PushNode(node, counted, longest.get(node)) for node, counted in counts.items()]
     return sorted(found, key=lambda one: (1 if one.availability is None else one.availability, one.node or ""))
@@ -174,18 +173,22 @@ def _push_nodes(tables: ServerTables, days: Sequence[date]) -> list[PushNode]:
 
 def _slowest(tables: ServerTables, days: Sequence[date], kind: str) -> pa.Table:
     order = [("seconds", "descending"), ("key", "ascending"), ("started", "ascending")]
-    return tables.first("slowest", days, order, SLOWEST, lambda rows: rows.filter(pc.equal(rows["kind"], kind)))
+    return tables.first_rows(
+        "slowest", days, order, MAX_SLOWEST, lambda rows: rows.filter(pc.equal(rows["kind"], kind))
+    )
 
 
 def _with_bad(rows: pa.Table) -> pa.Table:
     return rows.append_column("bad", pc.add(pc.fill_null(rows["failed"], 0), pc.fill_null(rows["timeouts"], 0)))
 
 
-def _summed(rows: pa.Table, keys: Sequence[str], numbers: Sequence[str]) -> dict[tuple[str | None, ...], Counter[str]]:
-    """The sums of some columns, by the values of others."""
+def _sum_columns(
+    rows: pa.Table, keys: Sequence[str], numbers: Sequence[str]
+) -> dict[tuple[str | None, ...], Counter[str]]:
+    """Sum columns, grouped by other columns."""
     groups = rows.group_by(list(keys), use_threads=False).aggregate([(number, "sum") for number in numbers])
-    sums = rows_of(groups, [f"{number}_sum" for number in numbers])
+    sums = iterate_rows(groups, [f"{number}_sum" for number in numbers])
     return {
         key: Counter({number: value or 0 for number, value in zip(numbers, values, strict=True)})
-        for key, values in zip(rows_of(groups, keys), sums, strict=True)
+        for key, values in zip(iterate_rows(groups, keys), sums, strict=True)
     }

@@ -1,4 +1,4 @@
-"""The days that a page is about."""
+"""The days that a page covers."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -6,30 +6,28 @@ from datetime import date, timedelta
 from typing import Final
 
 DAYS: Final = 31
-"""So many days are on a page, whether something happened on them or not."""
+"""Number of days on a page, with or without events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """The days up to `last`."""
+    """The `DAYS` days up to and including `last`."""
 
     last: date
 
     @property
     def first(self) -> date:
-        """Where it begins."""
         return self.last - timedelta(days=DAYS - 1)
 
     @property
     def days(self) -> list[date]:
-        """All of its days, in order."""
         return [self.first + timedelta(days=number) for number in range(DAYS)]
 
     @property
     def before(self) -> "Period":
-        """The period that ends where this one begins."""
+        """The period before this one."""
         return Period(self.first - timedelta(days=1))
 
     def covers(self, days: Collection[date]) -> bool:
-        """Tell whether any of these days is in it."""
+        """Whether any of these days is in the period."""
         return any(self.first <= day <= self.last for day in days)

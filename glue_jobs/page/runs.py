@@ -1,4 +1,4 @@
-"""Runs of a kind (jobs, orders, push jobs, sets) in a period: how they ended, how long they took and waited."""
+"""Runs of one kind (jobs, orders, push jobs, job sets) in a period: results, durations and waits."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -9,16 +9,16 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.page.percentiles import Numbers, Samples, Summary, rows_of, summary
+from glue_jobs.page.percentiles import Numbers, Samples, Summary, iterate_rows, summarize
 from glue_jobs.page.tables import ServerTables
 
 Results = Counter[str | None]
-"""How many runs ended in which way; None: not yet."""
+"""Number of runs by result. None means not ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of runs: where they are, and what their results mean."""
+    """A kind of runs: its table and the meanings of its results."""
 
     table: str
     success: str
@@ -26,7 +26,7 @@ class Kind:
     name: str | None = None
     node: str | None = None
     timed: tuple[str, ...] = ()
-    """The results whose seconds count; without any, all do."""
+    """The results whose durations count. Empty means all."""
 
 
 JOBS: Final = Kind("job_runs", "success", "timeout", "type", "node", timed=("success", "failure"))
@@ -37,7 +37,7 @@ JOBSETS: Final = Kind("jobsets", "complete", "timeout")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of the runs of one name, or of one node."""
+    """The results of the runs of one name or node."""
 
     name: str | None
     kind: Kind
@@ -47,70 +47,66 @@ class Outcome:
 
     @property
     def runs(self) -> int:
-        """How many began."""
         return self.results.total()
 
     @property
     def ended(self) -> int:
-        """How many of them came to an end."""
         return self.runs - self.results[None]
 
     @property
     def succeeded(self) -> int:
-        """How many ended well."""
         return self.results[self.kind.success]
 
     @property
     def timeouts(self) -> int:
-        """How many were given up."""
         return self.results[self.kind.timeout]
 
     @property
     def failed(self) -> int:
-        """How many ended in any other way."""
+        """Number of runs that ended with another result."""
         return self.ended - self.succeeded - self.timeouts
 
     @property
     def failures(self) -> int:
-        """How many did not end well: failed, or given up."""
+        """Number of runs that failed or timed out."""
         return self.ended - self.succeeded
 
     @property
     def success_rate(self) -> float | None:
-        """The share of success in those that ended."""
+        """Successes divided by ended runs. None if no run has ended."""
         return self.succeeded / self.ended if self.ended else None
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a kind in a period."""
+    """The runs of one kind in a period."""
 
     total: Outcome
     by_name: Sequence[Outcome]
     by_node: Sequence[Outcome]
     by_day: dict[date, Results]
     by_hour: Counter[tuple[str | None, int]]
-    """How many began on a node in an hour of the day."""
+    """Number of runs started by node and hour of the day."""
     seconds: Numbers
 
 
-def totals(tables: ServerTables, kind: Kind, days: Sequence[date]) -> Outcome:
-    """All runs of the days together, from two columns only."""
+def load_totals(tables: ServerTables, kind: Kind, days: Sequence[date]) -> Outcome:
+    """The results of all runs, read from two columns only."""
     results, taken = Results(), Samples()
-    for _, rows in tables.each(kind.table, days, ["result", "seconds"]):
+    for _, rows in tables.tables_by_day(kind.table, days, ["result", "seconds"]):
         results.update(rows["result"].to_pylist())
         taken.add(_timed(rows, kind), [], "seconds")
-    return Outcome(None, kind, results, taken.of(()), Summary())
+    return Outcome(None, kind, results, taken.summary_of(()), Summary())
 
 
-def runs_of(tables: ServerTables, kind: Kind, days: Sequence[date]) -> Runs:
-    """All that a page says of the runs."""
+def load_runs(tables: ServerTables, kind: Kind, days: Sequence[date]) -> Runs:
+    """Read the runs of a period."""
     keys = [key for key in (kind.name, kind.node) if key]
-    gathered = {key: _Gathered(kind, key) for key in keys}
+    gathered = {key: _OutcomeCollector(kind, key) for key in keys}
     by_day, by_hour, unnamed = {}, Counter[tuple[str | None, int]](), Samples()
     columns = [*keys, "started", "seconds", "result", *(["waited"] if keys else [])]
-    for day, rows in tables.each(kind.table, days, columns):
-        by_day[day] = Results({result: count for (result,), count in counted(rows, ["result"]).items()})
+    for day, rows in tables.tables_by_day(kind.table, days, columns):
+        by_day[day] = Results({result: count for (result,), count in count_rows(rows, ["result"]).items()})
         if not kind.name:
             unnamed.add(_timed(rows, kind), [], "seconds")
         for one in gathered.values():
@@ -118,19 +114,19 @@ def runs_of(tables: ServerTables, kind: Kind, days: Sequence[date]) -> Runs:
         if kind.node:
             by_hour.update(_hours(rows, kind.node))
     seconds = (gathered[kind.name].taken if kind.name else unnamed).all()
-    total = Outcome(None, kind, sum(by_day.values(), Results()), summary([seconds]), Summary())
+    total = Outcome(None, kind, sum(by_day.values(), Results()), summarize([seconds]), Summary())
     named, on_nodes = (gathered[key].outcomes() if key else () for key in (kind.name, kind.node))
     return Runs(total, named, on_nodes, by_day, by_hour, seconds)
 
 
-def counted(rows: pa.Table, keys: Sequence[str]) -> Counter[tuple[str | None, ...]]:
-    """How many rows have the same values there."""
+def count_rows(rows: pa.Table, keys: Sequence[str]) -> Counter[tuple[str | None, ...]]:
+    """Count rows by the values of columns."""
     groups = rows.group_by(list(keys), use_threads=False).aggregate([([], "count_all")])
-    return Counter(dict(zip(rows_of(groups, keys), groups["count_all"].to_pylist(), strict=True)))
+    return Counter(dict(zip(iterate_rows(groups, keys), groups["count_all"].to_pylist(), strict=True)))
 
 
-class _Gathered:
-    """Runs by their name, or by their node."""
+class _OutcomeCollector:
+    """Collects runs by name or node."""
 
     def __init__(self, kind: Kind, key: str) -> None:
         self._kind, self._key = kind, key
@@ -138,17 +134,17 @@ class _Gathered:
         self.taken, self._waited = Samples(), Samples()
 
     def add(self, rows: pa.Table) -> None:
-        """Add the runs of a day."""
-        for (name, result), count in counted(rows, [self._key, "result"]).items():
+        """Add a day's runs."""
+        for (name, result), count in count_rows(rows, [self._key, "result"]).items():
             self._results.setdefault(name, Results())[result] += count
         self.taken.add(_timed(rows, self._kind), [self._key], "seconds")
         if self._key == self._kind.name:
             self._waited.add(rows, [self._key], "waited")
 
     def outcomes(self) -> list[Outcome]:
-        """Those with the most runs first."""
+        """Outcomes, most runs first."""
         found = [
-            Outcome(name, self._kind, results, self.taken.of((name,)), self._waited.of((name,)))
+            Outcome(name, self._kind, results, self.taken.summary_of((name,)), self._waited.summary_of((name,)))
             for name, results in self._results.items()
         ]
         return sorted(found, key=lambda one: (-one.runs, one.name or ""))
@@ -161,4 +157,6 @@ def _timed(rows: pa.Table, kind: Kind) -> pa.Table:
 def _hours(rows: pa.Table, node: str) -> Counter[tuple[str | None, int]]:
     started = rows.filter(pc.is_valid(rows["started"]))
     hours = pa.table({"node": started[node], "hour": pc.hour(started["started"])})
-    return Counter({(name, int(hour or 0)): count for (name, hour), count in counted(hours, ["node", "hour"]).items()})
+    return Counter(
+        {(name, int(hour or 0)): count for (name, hour), count in count_rows(hours, ["node", "hour"]).items()}
+    )

@@ -1,4 +1,4 @@
-"""The tables of one server, read a day at a time and only the columns that are asked for."""
+"""Reads the report tables of one server, a day at a time, and only the requested columns."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +24,7 @@ Order = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class ServerTables:
-    """What there is about a server."""
+    """The report tables of a server."""
 
     server: int
     storage: Storage
@@ -32,47 +32,49 @@ class ServerTables:
 
     @property
     def days(self) -> set[date]:
-        """The days that have a table."""
+        """The days that have any table."""
         return {day for days in self.files.values() for day in days}
 
     def folder(self, table: str) -> str:
-        """Where a table is, seen from the page."""
+        """Path of a table, relative to the page."""
         return f"{table}/server={self.server}/"
 
-    def has(self, table: str) -> bool:
-        """Tell whether there is anything of that table, on whatever day."""
+    def has_rows(self, table: str) -> bool:
+        """Whether the table has rows on any day."""
         return bool(self.files.get(table))
 
-    def each(self, table: str, days: Iterable[date], columns: Sequence[str]) -> Iterator[tuple[date, pa.Table]]:
-        """The rows of each day that has some."""
+    def tables_by_day(
+        self, table: str, days: Iterable[date], columns: Sequence[str]
+    ) -> Iterator[tuple[date, pa.Table]]:
+        """The table of each day that has rows."""
         for day in days:
             found = [self._read(path, columns) for path in self.files.get(table, {}).get(day, ())]
             if found:
                 yield day, pa.concat_tables(found)
 
-    def first(
+    def first_rows(
         self, table: str, days: Iterable[date], order: Order, limit: int, keep: Callable[[pa.Table], pa.Table]
     ) -> pa.Table:
-        """The first rows of all days in some order, of those that `keep` leaves; no more than a day's are held."""
+        """The first rows over all days in the given order, after `keep`. Holds only one day in memory."""
         rows = keep(TABLES[table].empty_table())
-        for _, found in self.each(table, days, TABLES[table].names):
+        for _, found in self.tables_by_day(table, days, TABLES[table].names):
             rows = pa.concat_tables([rows, keep(found)]).sort_by(list(order)).slice(0, limit)
         return rows
 
     def _read(self, path: str, columns: Sequence[str]) -> pa.Table:
-        with self.storage.random(path) as file:
+        with self.storage.open_random(path) as file:
             found = pa.parquet.ParquetFile(file).read(columns=list(columns))
         return found.select(list(columns)).cast(pa.schema([TABLES[_table(path)].field(name) for name in columns]))
 
 
-def servers(lake: Lake) -> list[int]:
-    """The servers that have any table."""
+def servers_with_reports(lake: Lake) -> list[int]:
+    """The servers that have any report."""
     folders = (folder for table in TABLES for folder in lake.storage.folders(f"{REPORTS}/{table}"))
     return sorted({int(match[1]) for folder in folders if (match := _SERVER.search(folder))})
 
 
-def tables_of(lake: Lake, server: int) -> ServerTables:
-    """Find the tables of a server."""
+def find_tables(lake: Lake, server: int) -> ServerTables:
+    """Find the files of a server's tables."""
     return ServerTables(server, lake.storage, {table: _files(lake, server, table) for table in TABLES})
 
 

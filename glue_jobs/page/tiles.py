@@ -1,16 +1,16 @@
-"""The large numbers at the top of the page, and how they differ from the period before."""
+"""The key figures at the top of the page, and their changes since the previous period."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from glue_jobs.page import formatting
 from glue_jobs.page.elements import Change, Tile
-from glue_jobs.page.metrics import KeyFigures
+from glue_jobs.page.metrics import KeyMetrics
 
 
-def tiles(now: KeyFigures, before: KeyFigures | None, is_whole: bool) -> list[Tile]:
-    """What matters; counts are compared only if the history has the whole of the period before."""
-    compared = _Compared(now, before, is_whole)
+def tiles(now: KeyMetrics, before: KeyMetrics | None, is_whole: bool) -> list[Tile]:
+    """All tiles. Counts are compared only if the history covers the whole previous period."""
+    compared = _Comparison(now, before, is_whole)
     kinds = (("jobs", now.jobs), ("sets", now.jobsets), ("push jobs", now.pushes))
     given_up = ", ".join(f"{formatting.number(one.timeouts)} {title}" for title, one in kinds if one.timeouts)
     in_error = f"{formatting.number(now.orders.failures)} in error" if now.orders.failures else ""
@@ -29,15 +29,15 @@ def tiles(now: KeyFigures, before: KeyFigures | None, is_whole: bool) -> list[Ti
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """The figures of two periods."""
+class _Comparison:
+    """Compares the metrics of two periods."""
 
-    now: KeyFigures
-    before: KeyFigures | None
+    now: KeyMetrics
+    before: KeyMetrics | None
     is_whole: bool
 
-    def count(self, title: str, note: str, of: Callable[[KeyFigures], int], more_is: str = "") -> Tile:
-        """How many, and how many more or fewer."""
+    def count(self, title: str, note: str, of: Callable[[KeyMetrics], int], more_is: str = "") -> Tile:
+        """A count and its change."""
         now, change = of(self.now), None
         if self.before is not None and self.is_whole:
             before = of(self.before)
@@ -45,16 +45,16 @@ class _Compared:
             change = _change(now - before, size, formatting.number(before), more_is)
         return Tile(title, formatting.number(now), note, change)
 
-    def rate(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
-        """A ratio, and by how many points of a hundred it differs."""
+    def rate(self, title: str, note: str, of: Callable[[KeyMetrics], float | None]) -> Tile:
+        """A ratio and its change in percentage points."""
         now, before, change = of(self.now), self.before and of(self.before), None
         if isinstance(now, float) and isinstance(before, float):
             points = round((now - before) * 100, 1)
             change = _change(points, f"{abs(points):.1f} points", formatting.share(before), "good")
         return Tile(title, formatting.share(now), note, change)
 
-    def duration(self, title: str, note: str, of: Callable[[KeyFigures], float | None]) -> Tile:
-        """A duration, and how much longer or shorter it is."""
+    def duration(self, title: str, note: str, of: Callable[[KeyMetrics], float | None]) -> Tile:
+        """A duration and its change."""
         now, before, change = of(self.now), self.before and of(self.before), None
         if isinstance(now, float) and isinstance(before, float):
             size = formatting.duration(abs(now - before)) + _percent(now, before)
@@ -74,7 +74,7 @@ def _change(difference: float, size: str, before: str, more_is: str) -> Change:
 
 
 def _percent(now: float, before: float) -> str:
-    """The difference as a part of what was before, if there was anything."""
+    """The change in percent of the previous value, if that is not 0."""
     if before <= 0:
         return ""
     percent = abs(now - before) / before * 100

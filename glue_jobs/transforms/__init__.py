@@ -1,1 +1,1 @@
-"""Frames in, frames out: what the rows mean. Nothing here knows where they are kept."""
+"""Transforms of Arrow tables. They do not know where the tables are stored."""

@@ -1,4 +1,4 @@
-"""Commits, in Arrow batches: out of the items of exports, each of them once."""
+"""Parses commits from export items, and removes duplicates."""
 
 import binascii
 import zlib
@@ -11,50 +11,50 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.errors import BrokenExport, Conflict
-from glue_jobs.exports.inflate import inflated
+from glue_jobs.exports.reader import inflate_body
 
 COMMIT: Final = "server int, session long, at long, n int, body string, z binary, file int"
-"""A commit as a row: its events are in `body`, or deflated in `z`; which file it was found in."""
+"""A commit as a row. Its events are in `body`, or deflated in `z`. `file` is the index of its export file."""
 
 _NUMBERS: Final = {"server": pa.int32(), "session": pa.int64(), "at": pa.int64(), "n": pa.int32()}
 
-LATEST_AT: Final = 2**53
-"""An EventId has 53 bits."""
+MAX_EVENT_ID: Final = 2**53
+"""EventIds have 53 bits."""
 
 Spans = Sequence[tuple[int, int]]
-"""Sessions, from the first to the last of each span, in order and without a touch."""
+"""Ranges of sessions with both ends included, sorted, neither overlapping nor adjacent."""
 
 
-def commits_of(items: pa.StructArray, file: str, place: int = 0) -> pa.RecordBatch:
-    """The commits of organizations among items; the logs below 1 are the server's own."""
+def parse_commits(items: pa.StructArray, file: str, file_index: int = 0) -> pa.RecordBatch:
+    """The commits of organizations. Logs below 1 are internal and skipped."""
     numbers = [_number(items, name, kind, file) for name, kind in _NUMBERS.items()]
     body, z = _text(items, "body", "S"), _text(items, "z", "B")
     if not pc.all(pc.xor(body.is_valid(), z.is_valid()), min_count=0).as_py():
-        raise BrokenExport(file, "an item has not exactly one of the attributes body and z")
+        raise BrokenExport(file, "an item must have either the attribute body or z")
     encoded = z.cast(pa.binary()).to_pylist()
-    binary = pa.array([None if one is None else _bytes(one, file) for one in encoded], pa.binary())
+    binary = pa.array([None if text is None else _bytes(text, file) for text in encoded], pa.binary())
     at = numbers[list(_NUMBERS).index("at")]
-    if not pc.all(pc.and_(pc.greater_equal(at, 0), pc.less(at, LATEST_AT)), min_count=0).as_py():
-        raise BrokenExport(file, "the attribute at of an item is no EventId")
-    found_in = pa.repeat(pa.scalar(place, pa.int32()), len(items))
-    batch = pa.RecordBatch.from_arrays([*numbers, body, binary, found_in], [*_NUMBERS, "body", "z", "file"])
+    if not pc.all(pc.and_(pc.greater_equal(at, 0), pc.less(at, MAX_EVENT_ID)), min_count=0).as_py():
+        raise BrokenExport(file, "the attribute at of an item is not a valid EventId")
+    file_indices = pa.repeat(pa.scalar(file_index, pa.int32()), len(items))
+    batch = pa.RecordBatch.from_arrays([*numbers, body, binary, file_indices], [*_NUMBERS, "body", "z", "file"])
     return batch.filter(pc.greater(batch.column("server"), 0))
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What is known of the log of a server."""
+class LoadedLog:
+    """The loaded sessions of a server's log."""
 
     spans: Spans
     times: Mapping[int, int]
-    """The `at` of some of its sessions: another log has others."""
+    """The `at` of some sessions, to detect an export of a different log."""
 
 
-def unknown(commits: pa.RecordBatch, known: Mapping[int, Known], file: str) -> pa.RecordBatch:
-    """The commits that are not known yet; raises `Conflict` if one that is known is another."""
+def drop_loaded(commits: pa.RecordBatch, loaded: Mapping[int, LoadedLog], file: str) -> pa.RecordBatch:
+    """Drop commits that are loaded already. Raises `Conflict` if a loaded session has another time."""
     servers, sessions = _numpy(commits, "server"), _numpy(commits, "session")
     is_new = np.ones(len(servers), dtype=bool)
-    for server, log in known.items():
+    for server, log in loaded.items():
         of_server = np.flatnonzero(servers == server)
         first, last = np.array(log.spans, dtype=np.int64).reshape(-1, 2).T
         place = np.searchsorted(first, sessions[of_server], side="right") - 1
@@ -63,14 +63,14 @@ def unknown(commits: pa.RecordBatch, known: Mapping[int, Known], file: str) -> p
         for session, at in zip(sessions[marks].tolist(), _numpy(commits, "at")[marks].tolist(), strict=True):
             if log.times[session] != at:
                 raise Conflict(
-                    f"{file}: session {session} of server {server} is another than the one in the history: "
-                    "the export is of another log, and wants a lake of its own"
+                    f"{file}: session {session} of server {server} differs from the one in the history: "
+                    "the export is of another log and needs a separate lake"
                 )
     return commits.filter(pa.array(is_new))
 
 
-def each_once(batches: Iterable[pa.RecordBatch], files: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Commits in the order of server and session, without those that repeat the one before."""
+def drop_duplicates(batches: Iterable[pa.RecordBatch], files: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    """Drop commits that repeat the one before. Batches must be sorted by server and session. Raises `Conflict`."""
     before: pa.RecordBatch | None = None
     for batch in batches:
         if batch.num_rows == 0:
@@ -83,52 +83,51 @@ def each_once(batches: Iterable[pa.RecordBatch], files: Sequence[str]) -> Iterat
         before = fresh.slice(fresh.num_rows - 1)
 
 
-def spans_of(sessions: Iterable[int]) -> list[tuple[int, int]]:
-    """The spans that hold these sessions."""
-    found = np.unique(np.fromiter(sessions, dtype=np.int64))
-    if not found.size:
+def session_spans(sessions: Iterable[int]) -> list[tuple[int, int]]:
+    unique = np.unique(np.fromiter(sessions, dtype=np.int64))
+    if not unique.size:
         return []
-    gaps = np.flatnonzero(np.diff(found) > 1)
-    firsts, lasts = found[np.r_[0, gaps + 1]], found[np.r_[gaps, found.size - 1]]
+    gaps = np.flatnonzero(np.diff(unique) > 1)
+    firsts, lasts = unique[np.r_[0, gaps + 1]], unique[np.r_[gaps, unique.size - 1]]
     return [(int(first), int(last)) for first, last in zip(firsts, lasts, strict=True)]
 
 
-def joined_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Spans in order, those that touch or overlap made one."""
-    found: list[tuple[int, int]] = []
+def merge_spans(spans: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Sort spans, and merge those that overlap or are adjacent."""
+    merged: list[tuple[int, int]] = []
     for first, last in sorted(spans):
-        if found and first <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], last))
+        if merged and first <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], last))
         else:
-            found.append((first, last))
-    return found
+            merged.append((first, last))
+    return merged
 
 
 def _repeats(commits: pa.RecordBatch) -> np.ndarray:
-    """Which rows have the number of the row before."""
-    found = np.zeros(commits.num_rows, dtype=bool)
+    """Whether each row has the server and session of the row before."""
+    repeats = np.zeros(commits.num_rows, dtype=bool)
     for name in ("server", "session"):
         numbers = _numpy(commits, name)
         same = numbers[1:] == numbers[:-1]
-        found[1:] = same if name == "server" else found[1:] & same
-    return found
+        repeats[1:] = same if name == "server" else repeats[1:] & same
+    return repeats
 
 
 def _check_same(commits: pa.RecordBatch, repeats: np.ndarray, files: Sequence[str]) -> None:
     for place in np.flatnonzero(repeats):
-        one, other = (commits.slice(at, 1).to_pylist()[0] for at in (place - 1, place))
-        if _told(one) != _told(other):
+        first, second = (commits.slice(at, 1).to_pylist()[0] for at in (place - 1, place))
+        if _content(first) != _content(second):
             raise Conflict(
-                f"{files[one['file']]} and {files[other['file']]} tell different things about session "
-                f"{one['session']} of server {one['server']}: they are not of the same log"
+                f"{files[first['file']]} and {files[second['file']]} have different content for session "
+                f"{first['session']} of server {first['server']}: they are exports of different logs"
             )
 
 
-def _told(commit: dict[str, Any]) -> tuple[object, ...]:
-    """What a commit says, deflated or not; as it is where that cannot be known."""
+def _content(commit: dict[str, Any]) -> tuple[object, ...]:
+    """The content of a commit, inflated if possible."""
     body, z = commit["body"], commit["z"]
     try:
-        text = body.encode() if body is not None else inflated(z)
+        text = body.encode() if body is not None else inflate_body(z)
     except zlib.error:
         text = z
     return commit["at"], commit["n"], text
@@ -137,11 +136,11 @@ def _told(commit: dict[str, Any]) -> tuple[object, ...]:
 def _number(items: pa.StructArray, name: str, kind: pa.DataType, file: str) -> pa.Array:
     text = _text(items, name, "N")
     if text.null_count:
-        raise BrokenExport(file, f"an item has no attribute {name} that is a number")
+        raise BrokenExport(file, f"an item has no number in the attribute {name}")
     try:
         return text.cast(kind)
-    except pa.ArrowInvalid as failure:
-        raise BrokenExport(file, f"the attribute {name} of an item is no whole number: {failure}") from failure
+    except pa.ArrowInvalid as error:
+        raise BrokenExport(file, f"the attribute {name} of an item is not an integer: {error}") from error
 
 
 def _text(items: pa.StructArray, name: str, kind: str) -> pa.Array:
@@ -151,8 +150,8 @@ def _text(items: pa.StructArray, name: str, kind: str) -> pa.Array:
 def _bytes(encoded: bytes, file: str) -> bytes:
     try:
         return binascii.a2b_base64(encoded, strict_mode=True)
-    except binascii.Error as failure:
-        raise BrokenExport(file, f"the attribute z of an item is not base64: {failure}") from failure
+    except binascii.Error as error:
+        raise BrokenExport(file, f"the attribute z of an item is not base64: {error}") from error
 
 
 def _numpy(commits: pa.RecordBatch, name: str) -> np.ndarray:

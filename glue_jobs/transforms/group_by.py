@@ -1,4 +1,4 @@
-"""Groups of rows, in Arrow and numpy: what databases do with GROUP BY, with whole columns at a time."""
+"""GROUP BY for Arrow tables with numpy, on whole columns."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,11 +14,11 @@ _INT_MAX: Final = np.iinfo(np.int64).max
 _INT_MIN: Final = np.iinfo(np.int64).min
 
 Ints: TypeAlias = Any
-"""Whole numbers, an array of numpy."""
+"""A numpy array of integers."""
 
 
 class Groups:
-    """The rows of a table, those with the same values of some columns together; null is a value like others."""
+    """The rows of a table, grouped by some columns. Null is a value like others."""
 
     def __init__(self, table: pa.Table, keys: Sequence[str]) -> None:
         codes = [_codes(column(table, key)) for key in keys]
@@ -34,69 +34,68 @@ class Groups:
 
     @cached_property
     def size(self) -> pa.Array:
-        """How many rows each group has."""
         return pa.array(np.diff(np.append(self._starts, self._table.num_rows)))
 
     def key(self, name: str) -> pa.Array:
-        """What the rows of each group have in common."""
+        """The value of a key column in each group."""
         return column(self._table, name).take(pa.array(self._starts))
 
     def min(self, name: str) -> pa.Array:
-        """The least number of each group; null if there is none."""
-        return self._reduced(np.minimum, name, _INT_MAX)
+        """The minimum of each group. Null if it has no values."""
+        return self._reduce(np.minimum, name, _INT_MAX)
 
     def max(self, name: str) -> pa.Array:
-        """The greatest number of each group; null if there is none."""
-        return self._reduced(np.maximum, name, _INT_MIN)
+        """The maximum of each group. Null if it has no values."""
+        return self._reduce(np.maximum, name, _INT_MIN)
 
     def sum(self, name: str) -> pa.Array:
-        """The sum of the numbers of each group, 0 if there is none."""
-        return pa.array(self._added(_ints(column(self._table, name), 0)))
+        """The sum of each group. 0 if it has no values."""
+        return pa.array(self._sum(_ints(column(self._table, name), 0)))
 
     def count(self, name: str, *values: str) -> pa.Array:
-        """How many rows have one of these values; without values, how many have any."""
+        """Number of rows with one of these values. Without values: of rows that are not null."""
         texts = column(self._table, name)
         found = pc.is_in(texts, pa.array(values)) if values else pc.is_valid(texts)
-        return pa.array(self._added(found.to_numpy(zero_copy_only=False).astype(np.int64)))
+        return pa.array(self._sum(found.to_numpy(zero_copy_only=False).astype(np.int64)))
 
     def first(self, name: str, by: str) -> pa.Array:
-        """What the row with the least number in `by` has there; rows without one do not count."""
-        return self._picked(name, by, -1)
+        """The value in the row with the minimum of `by`. Ignores rows where `by` is null."""
+        return self._pick(name, by, -1)
 
     def last(self, name: str, by: str) -> pa.Array:
-        """What the row with the greatest number in `by` has there; rows without one do not count."""
-        return self._picked(name, by, 1)
+        """The value in the row with the maximum of `by`. Ignores rows where `by` is null."""
+        return self._pick(name, by, 1)
 
     def durations(self, name: str = "seconds") -> dict[str, pa.Array]:
-        """Exact percentiles, mean and maximum of numbers; null where a group has none."""
+        """Exact percentiles, mean and maximum. Null if a group has no values."""
         numbers = column(self._table, name)
         is_there = numbers.is_valid().to_numpy(zero_copy_only=False)
-        of = self._of[is_there]
+        groups = self._of[is_there]
         values = numbers.drop_null().to_numpy(zero_copy_only=False)
-        values = values[np.lexsort((values, of))]
-        counts = np.bincount(of, minlength=len(self._starts))
-        begins = np.cumsum(counts) - counts
-        nothing = counts == 0
-        found = {
-            percentile: pa.array(_interpolated(values, begins, counts, share), mask=nothing)
+        values = values[np.lexsort((values, groups))]
+        counts = np.bincount(groups, minlength=len(self._starts))
+        starts = np.cumsum(counts) - counts
+        is_empty = counts == 0
+        percentiles = {
+            percentile: pa.array(_interpolate(values, starts, counts, share), mask=is_empty)
             for percentile, share in PERCENTILES.items()
         }
         sums = np.zeros(len(counts))
-        sums[~nothing] = np.add.reduceat(values, begins[~nothing]) if values.size else 0
-        means = np.divide(sums, counts, out=np.zeros(len(counts)), where=~nothing)
-        longest = _interpolated(values, begins, counts, 1.0)
-        return {**found, "mean": pa.array(means, mask=nothing), "longest": pa.array(longest, mask=nothing)}
+        sums[~is_empty] = np.add.reduceat(values, starts[~is_empty]) if values.size else 0
+        means = np.divide(sums, counts, out=np.zeros(len(counts)), where=~is_empty)
+        longest = _interpolate(values, starts, counts, 1.0)
+        return {**percentiles, "mean": pa.array(means, mask=is_empty), "longest": pa.array(longest, mask=is_empty)}
 
-    def _reduced(self, how: np.ufunc, name: str, nothing: int) -> pa.Array:
+    def _reduce(self, ufunc: np.ufunc, name: str, missing: int) -> pa.Array:
         if not self._table.num_rows:
             return pa.array([], pa.int64())
-        found = how.reduceat(_ints(column(self._table, name), nothing), self._starts)
-        return pa.array(found, mask=found == nothing)
+        reduced = ufunc.reduceat(_ints(column(self._table, name), missing), self._starts)
+        return pa.array(reduced, mask=reduced == missing)
 
-    def _added(self, numbers: Ints) -> Ints:
+    def _sum(self, numbers: Ints) -> Ints:
         return np.add.reduceat(numbers, self._starts) if numbers.size else np.zeros(0, dtype=np.int64)
 
-    def _picked(self, name: str, by: str, sign: int) -> pa.Array:
+    def _pick(self, name: str, by: str, sign: int) -> pa.Array:
         order = column(self._table, by)
         rows = np.flatnonzero(order.is_valid().to_numpy(zero_copy_only=False))
         numbers = _ints(order, 0)[rows]
@@ -110,62 +109,59 @@ class Groups:
 
 
 def column(table: pa.Table, name: str) -> pa.Array:
-    """A column in one piece."""
+    """A column as one chunk."""
     found = table[name]
     return found.chunk(0) if found.num_chunks == 1 else found.combine_chunks()
 
 
-def begins_of(is_first: Any) -> Ints:
-    """Where the rows begin that each row follows, of rows some of which are the first."""
+def group_starts(is_first: Any) -> Ints:
+    """For each row, the index of the first row of its group."""
     return np.maximum.accumulate(np.where(is_first, np.arange(len(is_first)), 0))
 
 
 def with_columns(table: pa.Table, columns: Mapping[str, pa.Array]) -> pa.Table:
-    """The table with more columns."""
+    """The table with additional columns."""
     for name, values in columns.items():
         table = table.append_column(name, values)
     return table
 
 
 def where(values: pa.Array, condition: pa.Array) -> pa.Array:
-    """The values where the condition is true, null elsewhere."""
     return pc.if_else(pc.fill_null(condition, False), values, pa.scalar(None, values.type))
 
 
 def seconds_between(begin_us: pa.Array, end_us: pa.Array) -> pa.Array:
-    """How long it took; null if one of the times is not known."""
+    """Seconds between two times. Null if one of them is null."""
     return pc.divide(pc.subtract(end_us, begin_us).cast(pa.float64()), 1e6)
 
 
-def time_of(time_us: pa.Array) -> pa.Array:
-    """Microseconds as a time."""
+def to_timestamp(time_us: pa.Array) -> pa.Array:
     return time_us.cast(pa.timestamp("us", "UTC"))
 
 
-def day_of(time_us: pa.Array) -> pa.Array:
-    """The day of a time."""
+def to_date(time_us: pa.Array) -> pa.Array:
     days = time_us.to_numpy(zero_copy_only=False) // 86_400_000_000
     return pa.array(days.astype(np.int32)).cast(pa.date32())
 
 
 def ratio(part: pa.Array, of: pa.Array) -> pa.Array:
-    """The share of one number in another; null if that is 0."""
+    """The ratio of two numbers. Null if `of` is 0."""
     whole = where(of, pc.greater(of, 0)).cast(pa.float64())
     return pc.divide(part.cast(pa.float64()), whole)
 
 
-def texts(value: str | None, length: int) -> pa.Array:
-    """The same text in all rows."""
+def constant_text(value: str | None, length: int) -> pa.Array:
+    """A column with the same text in all rows."""
     return pa.nulls(length, pa.string()) if value is None else pa.repeat(value, length)
 
 
-def joined(tables: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows of several tables with the same columns."""
-    return pa.concat_tables([pa.table(dict(one)) for one in tables])
+def concat_rows(tables: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Concatenate tables with the same columns."""
+    return pa.concat_tables([pa.table(dict(table)) for table in tables])
 
 
 def _codes(values: pa.Array) -> Ints:
-    """A number for each value; equal for equal values."""
+    """Numbers that are equal for equal values."""
     indices = values.dictionary_encode(null_encoding="encode").indices
     return indices.to_numpy(zero_copy_only=False).astype(np.int64)
 
@@ -175,8 +171,8 @@ def _ints(values: pa.Array, nothing: int) -> Ints:
     return found
 
 
-def _interpolated(values: Any, begins: Ints, counts: Ints, share: float) -> Any:
-    """The value at a share of each group's sorted values, between two of them if need be."""
+def _interpolate(values: Any, begins: Ints, counts: Ints, share: float) -> Any:
+    """The percentile of each group's sorted values, interpolated linearly."""
     if not values.size:
         return np.zeros(len(counts))
     place = share * np.maximum(counts - 1, 0)

@@ -1,13 +1,13 @@
-"""Sets of jobs: what is said of them, and of the jobs that name them."""
+"""Runs of job sets, from their events and from the jobs that name them."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.group_by import Groups, column, day_of, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.group_by import Groups, column, seconds_between, to_date, to_timestamp, where, with_columns
 
 
 def set_members(jobs: pa.Table) -> pa.Table:
-    """The parts of jobs that name a set as they begin or end: parts of that set, too."""
+    """Partials of jobs that name a set when they start or end, as partials of that set."""
     is_member = pc.and_(pc.is_valid(column(jobs, "jobset")), pc.is_valid(column(jobs, "of_set_us")))
     found = jobs.filter(is_member)
     return found.select(["jobset", "job", "of_set_us", "ended_id", "code"]).rename_columns(
@@ -16,26 +16,26 @@ def set_members(jobs: pa.Table) -> pa.Table:
 
 
 def jobsets(parts: pa.Table) -> pa.Table:
-    """One row per set: from its creation to its end, with what became of its jobs; `parts` hold its members' too."""
+    """One row per set: from its creation to its end, with the results of its jobs. `parts` include its members."""
     name, at_us, event_id = (column(parts, one) for one in ("name", "at_us", "event_id"))
     is_created = pc.equal(name, "createJobSet")
     is_ended = pc.is_in(name, pa.array(["finishJobSet", "cleanJobSet"]))
-    told = {
+    derived = {
         "started_us": where(at_us, is_created),
         "created_id": where(event_id, is_created),
         "ended_us": where(at_us, is_ended),
         "ended_id": where(event_id, is_ended),
     }
-    sets = Groups(with_columns(parts, told), ["jobset"])
+    sets = Groups(with_columns(parts, derived), ["jobset"])
     started, ended, end = sets.min("started_us"), sets.max("ended_us"), sets.last("name", by="ended_id")
     jobs = _jobs(parts, sets)
     return pa.table(
         {
-            "day": day_of(sets.min("at_us")),
+            "day": to_date(sets.min("at_us")),
             "jobset": sets.key("jobset"),
             "node": sets.first("node", by="created_id"),
-            "started": time_of(started),
-            "ended": time_of(ended),
+            "started": to_timestamp(started),
+            "ended": to_timestamp(ended),
             "seconds": seconds_between(started, ended),
             "result": where(
                 pc.if_else(pc.equal(end, "finishJobSet"), "complete", "timeout"),
@@ -48,7 +48,7 @@ def jobsets(parts: pa.Table) -> pa.Table:
 
 
 def _jobs(parts: pa.Table, sets: Groups) -> dict[str, pa.Array]:
-    """How many jobs each of the sets has, and how they ended."""
+    """Number of jobs in each set, and their results."""
     members = parts.filter(pc.is_valid(column(parts, "job")))
     has_code = where(column(members, "event_id"), pc.is_valid(column(members, "code")))
     jobs = Groups(members.append_column("coded_id", has_code), ["jobset", "job"])

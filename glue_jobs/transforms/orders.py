@@ -1,4 +1,4 @@
-"""Orders of JobScheduler: their runs, the steps of each, and the time that the nodes of a chain take."""
+"""Runs of JobScheduler orders, their steps, and the time spent at each node of a job chain."""
 
 from typing import Any, Final, TypeAlias
 
@@ -8,35 +8,35 @@ import pyarrow.compute as pc
 
 from glue_jobs.transforms.group_by import (
     Groups,
-    begins_of,
     column,
-    day_of,
+    group_starts,
     seconds_between,
-    time_of,
+    to_date,
+    to_timestamp,
     where,
     with_columns,
 )
 
-_NAMED: Final = ("chain", "order", "run")
+_RUN_KEY: Final = ("chain", "order", "run")
 
 Bools: TypeAlias = Any
-"""Truths, an array of numpy."""
+"""A numpy array of booleans."""
 
 
-def of_runs(parts: pa.Table) -> pa.Table:
-    """The events of orders in order, with the number of their run.
+def number_runs(parts: pa.Table) -> pa.Table:
+    """The order events in order, with the number of their run.
 
-    A run begins when the order is added, and when it starts again after it finished, or without having been added.
+    A run starts when the order is added, when it starts again after it finished, or when it starts without being added.
     """
     events = parts.sort_by([("chain", "ascending"), ("order", "ascending"), ("event_id", "ascending")])
     is_new = _changes(events, "chain") | _changes(events, "order")
     added, started, finished = (_is(events, name) for name in ("OrderAdded", "OrderStarted", "OrderFinished"))
-    # The event before that says whether a run is under way; none if that was of another order.
+    # The previous such event tells whether a run is in progress, unless it belongs to another order.
     is_mark = added | started | finished
     place = np.arange(events.num_rows)
     latest = np.maximum.accumulate(np.where(is_mark, place, -1))
     before = np.r_[-1, latest[:-1]][: events.num_rows]
-    begin_of_order = begins_of(is_new)
+    begin_of_order = group_starts(is_new)
     under_way = (before >= begin_of_order) & ~finished[np.maximum(before, 0)]
     begins = added | (started & ~under_way)
     total = np.cumsum(begins)
@@ -45,11 +45,11 @@ def of_runs(parts: pa.Table) -> pa.Table:
 
 
 def order_runs(events: pa.Table) -> pa.Table:
-    """One row per run of an order; `events` have the number of their run."""
-    name, at_us, event_id = (column(events, one) for one in ("name", "at_us", "event_id"))
+    """One row per run of an order. `events` must have run numbers."""
+    name, at_us, event_id = (column(events, field) for field in ("name", "at_us", "event_id"))
     is_ended, is_finished = pc.equal(name, "OrderStepEnded"), pc.equal(name, "OrderFinished")
     is_error = pc.and_(is_ended, pc.fill_null(pc.equal(column(events, "transition"), "Error"), False))
-    told = {
+    derived = {
         "added_us": where(at_us, pc.equal(name, "OrderAdded")),
         "started_us": where(at_us, pc.equal(name, "OrderStarted")),
         "ended_us": where(at_us, is_finished),
@@ -57,16 +57,16 @@ def order_runs(events: pa.Table) -> pa.Table:
         "step_id": where(event_id, is_ended),
         "error": is_error.cast(pa.int64()),
     }
-    runs = Groups(with_columns(events, told), _NAMED)
+    runs = Groups(with_columns(events, derived), _RUN_KEY)
     added, started, ended = (runs.min("added_us"), runs.min("started_us"), runs.max("ended_us"))
     has_failed = pc.fill_null(pc.equal(runs.last("error", by="step_id"), 1), False)
     return pa.table(
         {
-            "day": day_of(runs.min("at_us")),
-            **{key: runs.key(key) for key in _NAMED},
-            "added": time_of(added),
-            "started": time_of(started),
-            "ended": time_of(ended),
+            "day": to_date(runs.min("at_us")),
+            **{key: runs.key(key) for key in _RUN_KEY},
+            "added": to_timestamp(added),
+            "started": to_timestamp(started),
+            "ended": to_timestamp(ended),
             "seconds": seconds_between(started, ended),
             "waited": seconds_between(added, started),
             "steps": runs.count("name", "OrderStepStarted"),
@@ -80,26 +80,26 @@ def order_runs(events: pa.Table) -> pa.Table:
 
 
 def order_steps(events: pa.Table) -> pa.Table:
-    """One row per step of a run; it ended if the next thing said of a step is that it did."""
+    """One row per step of a run. A step has ended if the next step event is its end."""
     dated = _dated(events)
     steps = dated.filter(pc.is_in(column(dated, "name"), pa.array(["OrderStepStarted", "OrderStepEnded"])))
     is_start = _is(steps, "OrderStepStarted")
     is_first = _is_first(steps)
-    # The event that follows, if it is of the same run and says that the step ended.
+    # The next event, if it belongs to the same run and ends the step.
     is_over = np.append(~is_first[1:] & ~is_start[1:], np.zeros(min(steps.num_rows, 1), dtype=bool)) & is_start
     following = pa.array(np.where(is_over, np.arange(steps.num_rows) + 1, 0), mask=~is_over)
     ended = column(steps, "at_us").take(following)
     number = np.cumsum(is_start)
-    step = number - (number - is_start)[begins_of(is_first)]
+    step = number - (number - is_start)[group_starts(is_first)]
     table = pa.table(
         {
             "day": column(steps, "day"),
-            **{key: column(steps, key) for key in _NAMED},
+            **{key: column(steps, key) for key in _RUN_KEY},
             "step": pa.array(step.astype(np.int64)),
             "node": column(steps, "node"),
             "task": column(steps, "task"),
-            "started": time_of(column(steps, "at_us")),
-            "ended": time_of(ended),
+            "started": to_timestamp(column(steps, "at_us")),
+            "ended": to_timestamp(ended),
             "seconds": seconds_between(column(steps, "at_us"), ended),
             "result": pc.utf8_lower(column(steps, "transition").take(following)),
         }
@@ -108,13 +108,13 @@ def order_steps(events: pa.Table) -> pa.Table:
 
 
 def setbacks(events: pa.Table) -> pa.Table:
-    """Where orders were set back, a row each."""
+    """One row per setback of an order."""
     found = _dated(events)
     return found.filter(pc.equal(found["name"], "OrderSetBack")).select(["day", "chain", "node"])
 
 
 def chain_nodes(steps: pa.Table, back: pa.Table) -> pa.Table:
-    """The steps at each node of a chain, how long they take, and how often orders are set back there."""
+    """Steps, durations and setbacks at each node of a chain."""
     taken = pa.table(
         {
             "chain": column(steps, "chain"),
@@ -153,21 +153,21 @@ def chain_nodes(steps: pa.Table, back: pa.Table) -> pa.Table:
 
 
 def _dated(events: pa.Table) -> pa.Table:
-    """The events of runs, in order, with the day of their run: that of its first event."""
-    begin = pa.array(begins_of(_is_first(events)))
-    return events.append_column("day", day_of(column(events, "at_us").take(begin)))
+    """The events of runs, in order, with the day of the run's first event."""
+    begin = pa.array(group_starts(_is_first(events)))
+    return events.append_column("day", to_date(column(events, "at_us").take(begin)))
 
 
 def _is_first(events: pa.Table) -> Bools:
-    """Which of them are the first of their run."""
+    """Whether each row is the first of its run."""
     found = np.zeros(events.num_rows, dtype=bool)
-    for key in _NAMED:
+    for key in _RUN_KEY:
         found |= _changes(events, key)
     return found
 
 
 def _changes(table: pa.Table, name: str) -> Bools:
-    """Which rows have another value than the row before."""
+    """Whether each row's value differs from that of the row before."""
     values = column(table, name)
     found = np.ones(table.num_rows, dtype=bool)
     if table.num_rows > 1:

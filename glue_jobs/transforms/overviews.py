@@ -1,4 +1,4 @@
-"""What is asked of jobs, orders and push jobs of a day together: throughput, timeouts, waits, slowest, most failing."""
+"""Overviews of all runs of a day: throughput, timeouts, waits, slowest, most failing."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,15 +8,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.group_by import Groups, begins_of, column, joined, ratio, texts, time_of
+from glue_jobs.transforms.group_by import Groups, column, concat_rows, constant_text, group_starts, ratio, to_timestamp
 
-MOST: Final = 10
-"""So many of the slowest and of the most failing are listed."""
+MAX_LISTED: Final = 10
+"""Number of rows per kind in `slowest` and `most_failing`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """The runs of a day."""
+    """All runs of a day."""
 
     jobs: pa.Table
     jobsets: pa.Table
@@ -26,7 +26,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """Runs of a kind: what they are called, where they are found, and which of them failed."""
+    """Runs of one kind with the columns that all kinds have."""
 
     kind: str
     runs: pa.Table
@@ -36,9 +36,9 @@ class _Kind:
     has_failed: pa.Array
 
     def where(self, condition: pa.Array) -> dict[str, pa.Array]:
-        """Those the condition is true of."""
+        """The runs that match the condition, as columns."""
         columns = {
-            "kind": texts(self.kind, self.runs.num_rows),
+            "kind": constant_text(self.kind, self.runs.num_rows),
             "name": self.name,
             "key": self.key,
             "node": self.node,
@@ -48,23 +48,25 @@ class _Kind:
 
 
 def throughput(parts: pa.Table) -> pa.Table:
-    """How many events of each type there were in each hour."""
+    """Number of events by hour and type."""
     hours = Groups(parts, ["hour_us", "type"])
-    return pa.table({"hour": time_of(hours.key("hour_us")), "type": hours.key("type"), "events": hours.sum("events")})
+    return pa.table(
+        {"hour": to_timestamp(hours.key("hour_us")), "type": hours.key("type"), "events": hours.sum("events")}
+    )
 
 
 def timeouts(runs: Runs) -> pa.Table:
-    """What was given up."""
+    """Runs that timed out."""
     jobs, _, pushes = _kinds(runs)
     sets = _Kind(
         "jobset",
         runs.jobsets,
-        texts(None, runs.jobsets.num_rows),
+        constant_text(None, runs.jobsets.num_rows),
         _path("/jobset/", column(runs.jobsets, "jobset")),
         column(runs.jobsets, "node"),
         pa.nulls(runs.jobsets.num_rows, pa.bool_()),
     )
-    return joined(
+    return concat_rows(
         [
             jobs.where(pc.equal(column(runs.jobs, "result"), "timeout")),
             sets.where(pc.equal(column(runs.jobsets, "result"), "timeout")),
@@ -74,11 +76,15 @@ def timeouts(runs: Runs) -> pa.Table:
 
 
 def waits(runs: Runs) -> pa.Table:
-    """How long things waited until they began."""
-    waited = joined(
+    """Time from creation to start, by kind and name."""
+    waited = concat_rows(
         [
-            {"kind": texts(one.kind, one.runs.num_rows), "name": one.name, "waited": column(one.runs, "waited")}
-            for one in _kinds(runs)
+            {
+                "kind": constant_text(kind.kind, kind.runs.num_rows),
+                "name": kind.name,
+                "waited": column(kind.runs, "waited"),
+            }
+            for kind in _kinds(runs)
         ]
     )
     named = Groups(waited.filter(pc.is_valid(waited["waited"])), ["kind", "name"])
@@ -90,28 +96,28 @@ def waits(runs: Runs) -> pa.Table:
 def slowest(runs: Runs) -> pa.Table:
     """The longest runs of each kind."""
     has_finished = pc.is_in(column(runs.jobs, "result"), pa.array(["success", "failure"]))
-    found = []
-    for one in _kinds(runs):
-        condition = pc.is_valid(column(one.runs, "seconds"))
-        found.append(one.where(pc.and_(condition, has_finished) if one.kind == "job" else condition))
+    finished = []
+    for kind in _kinds(runs):
+        condition = pc.is_valid(column(kind.runs, "seconds"))
+        finished.append(kind.where(pc.and_(condition, has_finished) if kind.kind == "job" else condition))
     order = [("kind", "ascending"), ("seconds", "descending"), ("key", "ascending"), ("started", "ascending")]
-    return _ranked(joined(found), order)
+    return _ranked(concat_rows(finished), order)
 
 
 def most_failing(runs: Runs) -> pa.Table:
     """The types, chains and commands with the most failures."""
-    found = joined(
+    results = concat_rows(
         [
             {
-                "kind": texts(one.kind, one.runs.num_rows),
-                "name": one.name,
-                "result": column(one.runs, "result"),
-                "failed": pc.fill_null(one.has_failed, False).cast(pa.int64()),
+                "kind": constant_text(kind.kind, kind.runs.num_rows),
+                "name": kind.name,
+                "result": column(kind.runs, "result"),
+                "failed": pc.fill_null(kind.has_failed, False).cast(pa.int64()),
             }
-            for one in _kinds(runs)
+            for kind in _kinds(runs)
         ]
     )
-    named = Groups(found, ["kind", "name"])
+    named = Groups(results, ["kind", "name"])
     ended, failures = named.count("result"), named.sum("failed")
     table = pa.table(
         {
@@ -127,18 +133,18 @@ def most_failing(runs: Runs) -> pa.Table:
 
 
 def _ranked(rows: pa.Table, order: Sequence[tuple[str, str]]) -> pa.Table:
-    """The first rows of each kind, numbered."""
+    """The first rows of each kind, with their rank."""
     in_order = rows.sort_by(list(order))
     kinds = column(in_order, "kind").to_numpy(zero_copy_only=False)
     is_first = np.ones(len(kinds), dtype=bool)
     is_first[1:] = kinds[1:] != kinds[:-1]
-    rank = pa.array((np.arange(len(kinds)) - begins_of(is_first) + 1).astype(np.int32))
-    return in_order.append_column("rank", rank).filter(pc.less_equal(rank, MOST))
+    rank = pa.array((np.arange(len(kinds)) - group_starts(is_first) + 1).astype(np.int32))
+    return in_order.append_column("rank", rank).filter(pc.less_equal(rank, MAX_LISTED))
 
 
 def _kinds(runs: Runs) -> tuple[_Kind, _Kind, _Kind]:
     jobs, orders, pushes = runs.jobs, runs.orders, runs.pushes
-    job, order, push = (column(one, "result") for one in (jobs, orders, pushes))
+    job, order, push = (column(table, "result") for table in (jobs, orders, pushes))
     return (
         _Kind(
             "job",
@@ -153,7 +159,7 @@ def _kinds(runs: Runs) -> tuple[_Kind, _Kind, _Kind]:
             orders,
             column(orders, "chain"),
             pc.binary_join_element_wise(column(orders, "chain"), column(orders, "order"), ","),
-            texts(None, orders.num_rows),
+            constant_text(None, orders.num_rows),
             pc.equal(order, "failure"),
         ),
         _Kind(
@@ -161,11 +167,11 @@ def _kinds(runs: Runs) -> tuple[_Kind, _Kind, _Kind]:
             pushes,
             column(pushes, "command"),
             _path("/push/", column(pushes, "job")),
-            texts(None, pushes.num_rows),
+            constant_text(None, pushes.num_rows),
             pc.not_equal(push, "complete"),
         ),
     )
 
 
 def _path(folder: str, names: pa.Array) -> pa.Array:
-    return pc.binary_join_element_wise(texts(folder, len(names)), names.cast(pa.string()), "")
+    return pc.binary_join_element_wise(constant_text(folder, len(names)), names.cast(pa.string()), "")

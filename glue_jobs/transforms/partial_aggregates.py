@@ -1,6 +1,7 @@
-"""Parts: what some events, those of a file of the history, say of jobs, sets, orders and push jobs, in Arrow tables.
+"""Partial aggregates of the events of one history file: jobs, job sets, orders, push jobs and throughput.
 
-They are much less than the events, and add up: whichever files a run is told in, its parts make the same run.
+They are much smaller than the events. Partials of several files can be combined to the same result as all events
+together.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.transforms.group_by import column, where
-from glue_jobs.transforms.payloads import fields
+from glue_jobs.transforms.payloads import payload_fields
 
 FORMAT: Final = 1
-"""Counted up when parts change: they are then made anew."""
+"""Incremented when the partials change, so that they are rebuilt."""
 
 COLUMNS: Final = ("event_id", "at", "type", "key", "payload")
-"""What of the events is read."""
+"""Columns of the events that are read."""
 
 FAILURE, SUCCESS, TIMEOUT = range(3)
-"""How a job ended."""
+"""Codes of job results."""
 
 _TEXT, _LONG, _INT = pa.string(), pa.int64(), pa.int32()
 _HOUR_US: Final = 3_600_000_000
@@ -65,7 +66,7 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     ),
     "throughput": pa.schema([("hour_us", _LONG), ("type", _TEXT), ("events", _LONG)]),
 }
-"""The columns of each kind of part; their server and day are the directory."""
+"""Columns of each kind of partial. Server and day are in the path."""
 
 _ORDER_EVENTS: Final = (
     "OrderAdded",
@@ -95,31 +96,31 @@ _SET_EVENTS: Final = ("createJobSet", "progressJobSet", "finishJobSet", "cleanJo
 _JOB_EVENTS: Final = ("create", "progress", "finish", "clean")
 
 
-def parts_of(events: pa.Table) -> dict[str, pa.Table]:
-    """What these events, in the order of the log, say; each kind of part with its columns."""
-    told = _Told.of(events.combine_chunks())
-    made: Mapping[str, Callable[[_Told], pa.Table]] = {
+def aggregate_events(events: pa.Table) -> dict[str, pa.Table]:
+    """Aggregate events, which must be in log order. Returns a table for each kind."""
+    rows = _EventRows.from_table(events.combine_chunks())
+    aggregations: Mapping[str, Callable[[_EventRows], pa.Table]] = {
         "jobs": _jobs,
         "jobsets": _jobsets,
         "orders": _orders,
         "pushes": _pushes,
         "throughput": _throughput,
     }
-    return {kind: make(told).select(SCHEMAS[kind].names).cast(SCHEMAS[kind]) for kind, make in made.items()}
+    return {kind: make(rows).select(SCHEMAS[kind].names).cast(SCHEMAS[kind]) for kind, make in aggregations.items()}
 
 
-class _Told:
-    """Some of the events of a table. A column is brought together when it is asked for: most are asked for once."""
+class _EventRows:
+    """A selection of rows of an event table. Columns are materialized on access, because most are used once."""
 
     def __init__(self, events: Mapping[str, pa.Array], rows: pa.Array, more: Mapping[str, pa.Array]) -> None:
         self._events = events
         self._rows = rows
         self._more = more
-        """Columns of these rows alone."""
+        """Columns of the selected rows only."""
 
     @classmethod
-    def of(cls, events: pa.Table) -> "_Told":
-        """All events of a table of the history."""
+    def from_table(cls, events: pa.Table) -> "_EventRows":
+        """All rows of a history table."""
         columns = {name: column(events, name) for name in COLUMNS}
         columns |= {
             "at_us": columns["at"].cast(_LONG),
@@ -131,47 +132,47 @@ class _Told:
     def __getitem__(self, name: str) -> pa.Array:
         return self._more[name] if name in self._more else self._events[name].take(self._rows)
 
-    def subtype(self, place: int) -> pa.Array:
-        """A part of the types; null where there are fewer."""
-        is_there = pc.greater(self["size"], place)
-        places = where(pc.add(self["begin"], pa.scalar(place, _INT)), is_there)
-        return self._events["type"].values.take(places)
+    def subtype(self, index: int) -> pa.Array:
+        """The subtype at an index. Null if the type is shorter."""
+        is_there = pc.greater(self["size"], index)
+        indices = where(pc.add(self["begin"], pa.scalar(index, _INT)), is_there)
+        return self._events["type"].values.take(indices)
 
-    def where(self, condition: pa.Array) -> "_Told":
-        """Those of them the condition is true of."""
+    def where(self, condition: pa.Array) -> "_EventRows":
+        """The rows that match the condition."""
         more = {name: values.filter(condition) for name, values in self._more.items()}
-        return _Told(self._events, self._rows.filter(condition), more)
+        return _EventRows(self._events, self._rows.filter(condition), more)
 
-    def where_size(self, size: int) -> "_Told":
-        """Those whose type has so many subtypes."""
+    def where_size(self, size: int) -> "_EventRows":
+        """The rows whose type has `size` subtypes."""
         return self.where(pc.equal(self["size"], size))
 
-    def with_subtype(self, place: int, *names: str) -> "_Told":
-        """Those whose subtype there is one of these; it is their `name`."""
-        name = self.subtype(place)
+    def with_subtype(self, index: int, *names: str) -> "_EventRows":
+        """The rows whose subtype is one of `names`. It becomes the column `name`."""
+        name = self.subtype(index)
         return self._with("name", name).where(pc.is_in(name, pa.array(names)))
 
-    def with_number(self, folder: str) -> "_Told":
-        """Those whose key is the folder with a number, written as we write it; that is their `number`."""
+    def with_number(self, folder: str) -> "_EventRows":
+        """The rows whose key is the folder and a canonical number. It becomes the column `number`."""
         is_number = pc.match_substring_regex(self["key"], f"^{folder}(0|[1-9][0-9]{{0,15}})\\z")
-        found = self.where(pc.fill_null(is_number, False))
-        return found._with("number", pc.utf8_slice_codeunits(found["key"], len(folder)).cast(_LONG))
+        rows = self.where(pc.fill_null(is_number, False))
+        return rows._with("number", pc.utf8_slice_codeunits(rows["key"], len(folder)).cast(_LONG))
 
-    def with_key(self, pattern: str) -> "_Told":
-        """Those whose key is like this."""
+    def with_key(self, pattern: str) -> "_EventRows":
+        """The rows whose key matches the pattern."""
         return self.where(pc.fill_null(pc.match_substring_regex(self["key"], pattern), False))
 
-    def _with(self, name: str, values: pa.Array) -> "_Told":
-        return _Told(self._events, self._rows, {**self._more, name: values})
+    def _with(self, name: str, values: pa.Array) -> "_EventRows":
+        return _EventRows(self._events, self._rows, {**self._more, name: values})
 
 
-def _jobs(told: _Told) -> pa.Table:
-    of_jobs = told.with_subtype(0, "job")
-    typed = _job_events(of_jobs.where_size(4).with_subtype(1, *_JOB_EVENTS).with_number("/job/"))
-    redirects = _job_events(of_jobs.where_size(3).with_subtype(1, "redirect").with_number("/job/"))
-    events = pa.concat_tables([typed, redirects])
+def _jobs(events: _EventRows) -> pa.Table:
+    job_rows = events.with_subtype(0, "job")
+    typed = _job_events(job_rows.where_size(4).with_subtype(1, *_JOB_EVENTS).with_number("/job/"))
+    redirects = _job_events(job_rows.where_size(3).with_subtype(1, "redirect").with_number("/job/"))
+    table = pa.concat_tables([typed, redirects])
     keys = ["job", "node", "type", "jobset"]
-    added_up = {
+    aggregations = {
         ("at_us", "min"): "first_us",
         ("event_id", "min"): "first_id",
         ("event_id", "max"): "last_id",
@@ -186,24 +187,24 @@ def _jobs(told: _Told) -> pa.Table:
         ("log", "sum"): "logs",
         ("at_us", "count"): "events",
     }
-    # Events that end a job are in the order of the log: the last code is that of the last end.
-    grouped = events.group_by(keys, use_threads=False).aggregate(list(added_up))
-    return grouped.rename_columns({f"{column}_{how}": name for (column, how), name in added_up.items()})
+    # Rows are in log order, so the last code is that of the last end event.
+    grouped = table.group_by(keys, use_threads=False).aggregate(list(aggregations))
+    return grouped.rename_columns({f"{column}_{how}": name for (column, how), name in aggregations.items()})
 
 
-def _job_events(told: _Told) -> pa.Table:
-    """The events of jobs, as far as they follow the vocabulary, with what is added up of each."""
-    said = fields(
-        told["payload"],
+def _job_events(events: _EventRows) -> pa.Table:
+    """Valid job events, with the columns to aggregate."""
+    data = payload_fields(
+        events["payload"],
         pa.struct(
             [("success", _TEXT), ("jobset", _LONG), ("log", pa.struct([("message", _TEXT)])), ("redirect", _TEXT)]
         ),
     )
-    success, jobset, log, redirect = (pc.struct_field(said, name) for name in ("success", "jobset", "log", "redirect"))
-    name, at_us = told["name"], told["at_us"]
-    is_finish, is_redirect, is_clean = (pc.equal(name, one) for one in ("finish", "redirect", "clean"))
+    success, jobset, log, redirect = (pc.struct_field(data, name) for name in ("success", "jobset", "log", "redirect"))
+    name, at_us = events["name"], events["at_us"]
+    is_finish, is_redirect, is_clean = (pc.equal(name, event) for event in ("finish", "redirect", "clean"))
     is_progress = pc.equal(name, "progress")
-    is_said = pc.and_(
+    is_valid = pc.and_(
         pc.or_(pc.invert(is_finish), pc.is_in(success, pa.array(["0", "1"]))),
         pc.or_(pc.invert(is_redirect), pc.is_valid(redirect)),
     )
@@ -213,84 +214,84 @@ def _job_events(told: _Told) -> pa.Table:
     has_ended = pc.or_(is_clean, is_finish)
     table = pa.table(
         {
-            "event_id": told["event_id"],
+            "event_id": events["event_id"],
             "at_us": at_us,
-            "job": told["number"],
-            "node": pc.if_else(is_redirect, redirect, told.subtype(2)),
-            "type": told.subtype(3),
+            "job": events["number"],
+            "node": pc.if_else(is_redirect, redirect, events.subtype(2)),
+            "type": events.subtype(3),
             "jobset": where(jobset, pc.greater_equal(jobset, 0)),
             "of_set_us": where(at_us, pc.is_in(name, pa.array(["create", "finish", "clean"]))),
             "started_us": where(at_us, pc.equal(name, "create")),
             "progressed_us": where(at_us, is_progress),
             "ended_us": where(at_us, has_ended),
-            "ended_id": where(told["event_id"], has_ended),
+            "ended_id": where(events["event_id"], has_ended),
             "code": code,
             "redirect": is_redirect.cast(_LONG),
             "progress": is_progress.cast(_LONG),
             "log": pc.and_(is_progress, pc.is_valid(log)).cast(_LONG),
         }
     )
-    return table.filter(is_said)
+    return table.filter(is_valid)
 
 
-def _jobsets(told: _Told) -> pa.Table:
-    of_sets = told.with_subtype(0, "jobset").where_size(3)
-    found = of_sets.with_subtype(1, *_SET_EVENTS).with_number("/jobset/")
-    jobs = pc.struct_field(fields(found["payload"], pa.struct([("jobs", pa.list_(pa.struct([])))])), "jobs")
+def _jobsets(events: _EventRows) -> pa.Table:
+    set_rows = events.with_subtype(0, "jobset").where_size(3)
+    rows = set_rows.with_subtype(1, *_SET_EVENTS).with_number("/jobset/")
+    jobs = pc.struct_field(payload_fields(rows["payload"], pa.struct([("jobs", pa.list_(pa.struct([])))])), "jobs")
     planned = pc.fill_null(pc.list_value_length(jobs), 0)
     return pa.table(
         {
-            **_of_event(found),
-            "jobset": found["number"],
-            "node": found.subtype(2),
-            "planned": where(planned, pc.equal(found["name"], "createJobSet")),
+            **_event_columns(rows),
+            "jobset": rows["number"],
+            "node": rows.subtype(2),
+            "planned": where(planned, pc.equal(rows["name"], "createJobSet")),
         }
     )
 
 
-def _orders(told: _Told) -> pa.Table:
-    of_orders = told.with_subtype(0, "scheduler").where_size(3).with_subtype(1, "OrderEvent")
-    found = of_orders.with_subtype(2, *_ORDER_EVENTS).with_key(r"(?s)^[^,]{2,},.")
-    named = pc.extract_regex(found["key"], r"(?s)^(?P<chain>[^,]+),(?P<order>.+)$")
-    said = fields(
-        found["payload"],
+def _orders(events: _EventRows) -> pa.Table:
+    order_rows = events.with_subtype(0, "scheduler").where_size(3).with_subtype(1, "OrderEvent")
+    rows = order_rows.with_subtype(2, *_ORDER_EVENTS).with_key(r"(?s)^[^,]{2,},.")
+    key_parts = pc.extract_regex(rows["key"], r"(?s)^(?P<chain>[^,]+),(?P<order>.+)$")
+    data = payload_fields(
+        rows["payload"],
         pa.struct([("nodeId", _TEXT), ("taskId", _TEXT), ("nodeTransition", pa.struct([("TYPE", _TEXT)]))]),
     )
     return pa.table(
         {
-            **_of_event(found),
-            "chain": pc.struct_field(named, "chain"),
-            "order": pc.struct_field(named, "order"),
-            "node": pc.struct_field(said, "nodeId"),
-            "task": pc.struct_field(said, "taskId"),
-            "transition": pc.struct_field(said, ["nodeTransition", "TYPE"]),
+            **_event_columns(rows),
+            "chain": pc.struct_field(key_parts, "chain"),
+            "order": pc.struct_field(key_parts, "order"),
+            "node": pc.struct_field(data, "nodeId"),
+            "task": pc.struct_field(data, "taskId"),
+            "transition": pc.struct_field(data, ["nodeTransition", "TYPE"]),
         }
     )
 
 
-def _pushes(told: _Told) -> pa.Table:
-    of_pushes = told.with_subtype(0, "push").where_size(2)
-    found = of_pushes.with_subtype(1, *_PUSH_EVENTS).with_key(r"(?s)^/push/[^/]+$")
+def _pushes(events: _EventRows) -> pa.Table:
+    push_rows = events.with_subtype(0, "push").where_size(2)
+    rows = push_rows.with_subtype(1, *_PUSH_EVENTS).with_key(r"(?s)^/push/[^/]+$")
     names = {"command": _TEXT, "node_count": _LONG, "quorum": _LONG, "node": _TEXT, "status": _TEXT}
-    said = fields(found["payload"], pa.struct(list(names.items())))
+    data = payload_fields(rows["payload"], pa.struct(list(names.items())))
     return pa.table(
         {
-            **_of_event(found),
-            "job": pc.utf8_slice_codeunits(found["key"], len("/push/")),
-            **{name: pc.struct_field(said, name) for name in names},
+            **_event_columns(rows),
+            "job": pc.utf8_slice_codeunits(rows["key"], len("/push/")),
+            **{name: pc.struct_field(data, name) for name in names},
         }
     )
 
 
-def _throughput(told: _Told) -> pa.Table:
-    hours = told["at_us"].to_numpy(zero_copy_only=False) // _HOUR_US * _HOUR_US
-    table = pa.table({"hour_us": hours, "type": pc.binary_join(told["type"], "/")})
-    counted = table.group_by(["hour_us", "type"], use_threads=False).aggregate([([], "count_all")])
-    return counted.rename_columns({"count_all": "events"})
+def _throughput(events: _EventRows) -> pa.Table:
+    hours = events["at_us"].to_numpy(zero_copy_only=False) // _HOUR_US * _HOUR_US
+    table = pa.table({"hour_us": hours, "type": pc.binary_join(events["type"], "/")})
+    counts = table.group_by(["hour_us", "type"], use_threads=False).aggregate([([], "count_all")])
+    return counts.rename_columns({"count_all": "events"})
 
 
-def _of_event(told: _Told) -> dict[str, pa.Array]:
-    return {"event_id": told["event_id"], "at_us": told["at_us"], "name": told["name"]}
+def _event_columns(events: _EventRows) -> dict[str, pa.Array]:
+    return {"event_id": events["event_id"], "at_us": events["at_us"], "name": events["name"]}
 
 
 def _code(code: int) -> pa.Scalar:

@@ -1,4 +1,4 @@
-"""Fields of JSON payloads, in Arrow arrays: what is not there, or of another kind than it should be, is null."""
+"""Extracts fields of JSON payloads to Arrow. Missing fields and fields of another type are null."""
 
 import json
 from collections.abc import Mapping
@@ -7,66 +7,66 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.exports import json_lines
+from glue_jobs.exports.reader import parse_json_lines
 
-ONE_BY_ONE: Final = 64
-"""Where something is of another kind, so few payloads around it are looked at one by one."""
-LONGEST_NUMBER: Final = 20
-"""Digits of the longest number that is asked for; Python reads longer ones slowly, or not at all."""
+MAX_SINGLE_PARSES: Final = 64
+"""Batches of at most this size are parsed one by one if a field has another type."""
+MAX_DIGITS: Final = 20
+"""Maximum number of digits. Python parses longer numbers slowly or not at all."""
 
 
-def fields(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
-    """The fields of the `data` of each payload."""
+def payload_fields(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
+    """The requested fields of each payload's `data`."""
     if not len(payloads):
         return pa.array([], kinds)
     try:
-        return _parsed(payloads, kinds)
+        return _parse_all(payloads, kinds)
     except pa.ArrowInvalid:
-        if len(payloads) <= ONE_BY_ONE:
-            return pa.concat_arrays([_alone(payload, kinds) for payload in payloads])
+        if len(payloads) <= MAX_SINGLE_PARSES:
+            return pa.concat_arrays([_parse_one(payload, kinds) for payload in payloads])
     half = len(payloads) // 2
-    return pa.concat_arrays([fields(payloads[:half], kinds), fields(payloads[half:], kinds)])
+    return pa.concat_arrays([payload_fields(payloads[:half], kinds), payload_fields(payloads[half:], kinds)])
 
 
-def _parsed(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
-    """The fields, if all of them are of their kinds."""
+def _parse_all(payloads: pa.Array, kinds: pa.StructType) -> pa.StructArray:
+    """Parse all payloads. Raises `ArrowInvalid` if any field has another type."""
     lines = pc.binary_join_element_wise(pc.fill_null(payloads, "{}"), "", "\n")
     text = b"".join([lines.buffers()[2]]) if lines.offset == 0 else "".join(lines.to_pylist()).encode()
-    table = json_lines.parsed(text, pa.schema([("data", kinds)]), "ignore")
+    table = parse_json_lines(text, pa.schema([("data", kinds)]), "ignore")
     if table.num_rows != len(payloads):
-        raise pa.ArrowInvalid("a payload is not one line")
+        raise pa.ArrowInvalid("a payload has several lines")
     return table["data"].combine_chunks()
 
 
-def _alone(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
-    """The fields of one payload, as far as they are of their kinds."""
+def _parse_one(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
+    """Parse one payload. Fields of another type are null."""
     try:
         parsed = json.loads(payload.as_py() or "{}", parse_int=_number)
-    except (ValueError, RecursionError):  # it goes too deep for Python
-        return _parsed_or_nothing(payload, kinds)
+    except (ValueError, RecursionError):  # nested too deeply for Python
+        return _parse_one_with_arrow(payload, kinds)
     is_json = isinstance(parsed, dict) and parsed.get("type") == "json"
-    return pa.array([_of_kind(parsed.get("data"), kinds) if is_json else None], kinds)
+    return pa.array([_convert(parsed.get("data"), kinds) if is_json else None], kinds)
 
 
-def _parsed_or_nothing(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
+def _parse_one_with_arrow(payload: pa.Scalar, kinds: pa.StructType) -> pa.StructArray:
     try:
-        return _parsed(pa.array([payload.as_py()]), kinds)
+        return _parse_all(pa.array([payload.as_py()]), kinds)
     except pa.ArrowInvalid:
         return pa.nulls(1, kinds)
 
 
 def _number(digits: str) -> int | None:
-    return int(digits) if len(digits) <= LONGEST_NUMBER else None
+    return int(digits) if len(digits) <= MAX_DIGITS else None
 
 
-def _of_kind(value: Any, kind: pa.DataType) -> Any:
-    """The value if it is of its kind, with those of its members that are."""
+def _convert(value: Any, kind: pa.DataType) -> Any:
+    """The value, with members of another type replaced by None. None if the value itself has another type."""
     if pa.types.is_struct(kind):
         if not isinstance(value, Mapping):
             return None
-        return {field.name: _of_kind(value.get(field.name), field.type) for field in kind}
+        return {field.name: _convert(value.get(field.name), field.type) for field in kind}
     if pa.types.is_list(kind):
-        return [_of_kind(one, kind.value_type) for one in value] if isinstance(value, list) else None
+        return [_convert(item, kind.value_type) for item in value] if isinstance(value, list) else None
     if pa.types.is_string(kind):
         return value if isinstance(value, str) else None
     is_whole = isinstance(value, int) and not isinstance(value, bool)

@@ -1,16 +1,25 @@
-"""Push jobs: their runs, and how their nodes do."""
+"""Runs of push jobs, and statistics of their nodes."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from glue_jobs.transforms.group_by import Groups, column, day_of, ratio, seconds_between, time_of, where, with_columns
+from glue_jobs.transforms.group_by import (
+    Groups,
+    column,
+    ratio,
+    seconds_between,
+    to_date,
+    to_timestamp,
+    where,
+    with_columns,
+)
 
 
 def push_runs(parts: pa.Table) -> pa.Table:
-    """One row per push job: what was asked for, who voted, who ran it, and how it ended."""
+    """One row per push job: its command, votes, runs and result."""
     name, at_us, event_id = (column(parts, one) for one in ("name", "at_us", "event_id"))
     is_start, is_over = pc.equal(name, "start"), pc.equal(name, "job_complete")
-    told = {
+    derived = {
         "started_us": where(at_us, is_start),
         "started_id": where(event_id, is_start),
         "quorum_us": where(at_us, pc.equal(name, "quorum_succeeded")),
@@ -18,15 +27,15 @@ def push_runs(parts: pa.Table) -> pa.Table:
         "ended_id": where(event_id, is_over),
         "outcome": _outcome(parts),
     }
-    jobs = Groups(with_columns(parts, told), ["job"])
+    jobs = Groups(with_columns(parts, derived), ["job"])
     started, ended = jobs.min("started_us"), jobs.min("ended_us")
     return pa.table(
         {
-            "day": day_of(jobs.min("at_us")),
+            "day": to_date(jobs.min("at_us")),
             "job": jobs.key("job"),
             "command": jobs.first("command", by="started_id"),
-            "started": time_of(started),
-            "ended": time_of(ended),
+            "started": to_timestamp(started),
+            "ended": to_timestamp(ended),
             "seconds": seconds_between(started, ended),
             "waited": seconds_between(started, jobs.min("quorum_us")),
             "result": jobs.first("status", by="ended_id"),
@@ -42,20 +51,20 @@ def push_runs(parts: pa.Table) -> pa.Table:
 
 
 def push_node_runs(parts: pa.Table) -> pa.Table:
-    """One row per push job and node of it."""
+    """One row per push job and node."""
     jobs = Groups(parts, ["job"])
     first = jobs.min("at_us").take(pc.index_in(column(parts, "job"), jobs.key("job")))
     name, at_us = column(parts, "name"), column(parts, "at_us")
-    told = {
+    derived = {
         "first_us": first,
         "outcome": _outcome(parts),
         "began_us": where(at_us, pc.equal(name, "run_start")),
         "ended_us": where(at_us, pc.equal(name, "run_complete")),
     }
-    nodes = Groups(with_columns(parts, told).filter(pc.is_valid(column(parts, "node"))), ["job", "node"])
+    nodes = Groups(with_columns(parts, derived).filter(pc.is_valid(column(parts, "node"))), ["job", "node"])
     return pa.table(
         {
-            "day": day_of(nodes.min("first_us")),
+            "day": to_date(nodes.min("first_us")),
             "node": nodes.key("node"),
             "seconds": seconds_between(nodes.min("began_us"), nodes.max("ended_us")),
             "votes": nodes.count("name", "quorum_vote"),
@@ -70,7 +79,7 @@ def push_node_runs(parts: pa.Table) -> pa.Table:
 
 
 def push_nodes(runs: pa.Table) -> pa.Table:
-    """The nodes of a day's push jobs: whether they were there, and how long they ran."""
+    """Availability and run times of each node in a day's push jobs."""
     nodes = Groups(runs, ["node"])
     votes, willing, unwilling = (nodes.sum(name) for name in ("votes", "willing", "unwilling"))
     answered = pc.add(willing, unwilling)
@@ -90,7 +99,7 @@ def push_nodes(runs: pa.Table) -> pa.Table:
 
 
 def _outcome(parts: pa.Table) -> pa.Array:
-    """How a vote or a run of a node went, in one word."""
+    """The outcome of a node's vote or run."""
     name, status = column(parts, "name"), pc.fill_null(column(parts, "status"), "")
     is_success = pc.equal(status, "success")
     vote = pc.if_else(is_success, "willing", pc.if_else(pc.equal(status, "failure"), "unwilling", "unavailable"))

@@ -1,1 +1,1 @@
-"""The cloud: the package for AWS, made of the app and of the templates in `infra/template`."""
+"""Builds the AWS deployment package, deploys it, and maintains deployed data."""

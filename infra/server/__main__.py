@@ -1,4 +1,8 @@
-"""`make run`: the server on this machine."""
+"""`make run`: the server on this machine.
+
+Threads: the main thread waits for a signal. The server thread runs `Server.serve`. The thread `annals-refresh` polls
+for commits of the worker processes.
+"""
 
 import gc
 import os
@@ -12,122 +16,135 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from infra.server import local_tokens, logging
-from infra.server.startup import opened, or_end, step_back, throw_away_unusable_views
+from infra.server.startup import delete_unusable_views, exit_on_error, open_components, rewind_consumers
 
 if TYPE_CHECKING:
-    from chalicelib.services.feeds.notifiers import Bell
-    from chalicelib.wiring import Annals
+    from chalicelib.services.feeds.notifiers import CommitNotifier
+    from chalicelib.wiring import Components
 
 FIRST_ORGANIZATION = "local"
-ENDINGS = {signal.SIGTERM, signal.SIGINT}
-SWITCH_S = 0.0005
-"""How long a thread may keep the others waiting for the interpreter."""
-WATCH_S = 0.1
-"""How often is looked for what companions have written."""
-GRACE_S = 10.0
-"""How long requests under way may take to end."""
-OWN_FILES = 256
-"""Descriptors that connections leave to the log and to all else."""
+STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
+SWITCH_INTERVAL_S = 0.0005
+"""How long a thread may run before it must release the interpreter lock."""
+REFRESH_INTERVAL_S = 0.1
+"""Interval between polls for commits of other processes."""
+STOP_TIMEOUT_S = 10.0
+"""How long current requests may take to finish."""
+RESERVED_FILES = 256
+"""File descriptors that are not available for connections."""
 
 
 def main() -> None:
     """Serve until SIGTERM or Ctrl-C."""
-    # Blocked before the first thread starts, so that all inherit it. A handler would not do: the kernel may hand the
-    # signal to any thread, and the main thread, waiting, would not wake to run it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, ENDINGS)
-    logging.begin()
+    # Block the signals before the first thread starts, so that all threads inherit that. A signal handler would not
+    # work: the kernel may deliver the signal to any thread, and the main thread would not wake up to run the handler.
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    logging.configure()
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)
-    signing_key = local_tokens.checked(os.environ.get("JWT_KEY") or or_end(lambda: local_tokens.key(data_dir)))
-    os.environ["JWT_KEY"] = signing_key
+    key = os.environ.get("JWT_KEY") or exit_on_error(lambda: local_tokens.signing_key(data_dir))
+    os.environ["JWT_KEY"] = local_tokens.check_key_length(key)
 
-    from app import app  # noqa: PLC0415  (it reads the environment that was just completed)
-    from chalicelib.services.feeds.notifiers import Bell  # noqa: PLC0415
+    from app import app  # noqa: PLC0415  (reads the environment that is complete only now)
+    from chalicelib.services.feeds.notifiers import CommitNotifier  # noqa: PLC0415
     from infra.server.gateway.gateway import Gateway  # noqa: PLC0415
-    from infra.server.http.server import MOST_WAITING, WORKERS, Server  # noqa: PLC0415
-    from infra.server.processes.supervisor import Companion  # noqa: PLC0415
+    from infra.server.http.server import MAX_BLOCKING_THREADS, WORKER_THREADS, Server  # noqa: PLC0415
+    from infra.server.processes.supervisor import WorkerProcess  # noqa: PLC0415
 
-    or_end(lambda: throw_away_unusable_views(data_dir))
-    parts = opened()
-    bell = cast(Bell, parts.wake)  # in one process nobody has to look
-    # What exists now stays, and requests leave no cycles: the collector need not look often.
+    exit_on_error(lambda: delete_unusable_views(data_dir))
+    components = open_components()
+    settings = components.settings
+    notifier = cast(CommitNotifier, components.log.notifier)
+    # All objects so far stay alive, and requests create no reference cycles, so the collector needs to run rarely.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
-    sys.setswitchinterval(SWITCH_S)
-    or_end(lambda: _prepare(parts))
-    threads, room = WORKERS if parts.settings.streams else MOST_WAITING, _room(parts.settings.most_connections)
-    server = or_end(lambda: Server(Gateway(app), bell, host, port, threads, room, parts.settings.idle_s))
-    serving = threading.Thread(target=server.serve, daemon=True)
-    serving.start()
-    token = local_tokens.token(signing_key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
-    _greet(f"http://{_in_url(host)}:{server.port}", data_dir, token, parts.signing_in.offer(token))
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    exit_on_error(lambda: _prepare(components))
+    server = exit_on_error(
+        lambda: Server(
+            Gateway(app),
+            notifier,
+            components.log.publisher.appends.flush,
+            host,
+            port,
+            max_threads=WORKER_THREADS if settings.streams else MAX_BLOCKING_THREADS,
+            max_connections=_reserve_connections(settings.max_connections),
+            idle_timeout_s=settings.idle_timeout_s,
+        )
+    )
+    server_thread = threading.Thread(target=server.serve, name="annals-server", daemon=True)
+    server_thread.start()
+    token = local_tokens.sign_token(key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
+    sign_in_code = components.auth.sign_in.issue_code(token)
+    _print_greeting(f"http://{_host_in_url(host)}:{server.port}", data_dir, token, sign_in_code)
 
-    companions = [
-        Companion("infra.server.processes.consumer_worker"),
-        Companion("infra.server.processes.delivery_worker"),
+    workers = [
+        WorkerProcess("infra.server.processes.consumer_worker"),
+        WorkerProcess("infra.server.processes.delivery_worker"),
     ]
-    threading.Thread(target=_watch, args=(parts, bell), daemon=True).start()
-    signal.sigwait(ENDINGS)
-    server.stop(release=parts.wake.close)
-    serving.join(GRACE_S)
-    finished = not serving.is_alive()
-    for companion in companions:
-        companion.stop()
-    parts.close()
+    threading.Thread(target=_refresh, args=(components, notifier), name="annals-refresh", daemon=True).start()
+    signal.sigwait(STOP_SIGNALS)
+    server.stop(release_waiting=notifier.close)
+    server_thread.join(STOP_TIMEOUT_S)
+    is_finished = not server_thread.is_alive()
+    for worker in workers:
+        worker.stop()
+    components.close()
     sys.stdout.flush()
-    os._exit(0 if finished else 1)  # a client that does not read its answer must not keep us
+    os._exit(0 if is_finished else 1)  # Do not wait for clients that do not read their responses.
 
 
-def _room(most_connections: int) -> int:
-    """How many connections there may be; as many descriptors as that takes are asked for."""
+def _reserve_connections(max_connections: int) -> int:
+    """Raise the limit of open files and return the number of connections that fit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    files = most_connections + OWN_FILES
+    files = max_connections + RESERVED_FILES
     if resource.RLIM_INFINITY not in (soft, hard):
         files = min(files, max(soft, hard))
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, files), hard))
-    return min(most_connections, max(files - OWN_FILES, files // 2))
+    return min(max_connections, max(files - RESERVED_FILES, files // 2))
 
 
-def _prepare(parts: "Annals") -> None:
-    """All that has to be so before anybody is served: also the first organization, and the file of observers."""
+def _prepare(components: "Components") -> None:
+    """Bring the data directory into the state that requests and workers expect."""
     from chalicelib.domain.errors import BadInput  # noqa: PLC0415
-    from infra.server.observers_file import configure  # noqa: PLC0415
+    from infra.server.observers_file import apply_observers_file  # noqa: PLC0415
 
-    step_back(parts)
-    parts.organizations.create(FIRST_ORGANIZATION)
+    rewind_consumers(components)
+    organizations = components.log.organizations
+    organizations.create(FIRST_ORGANIZATION)
     try:
-        configure(parts.settings.observers_file, parts.organizations.server(FIRST_ORGANIZATION), parts)
-    except BadInput as refusal:
-        sys.exit(f"the observers cannot be configured: {refusal}")
+        apply_observers_file(components.settings.observers_file, organizations.server(FIRST_ORGANIZATION), components)
+    except BadInput as error:
+        sys.exit(f"the observers cannot be configured: {error}")
 
 
-def _watch(parts: "Annals", bell: "Bell") -> None:
-    """Companions write too: those who wait here must hear of it."""
+def _refresh(components: "Components", notifier: "CommitNotifier") -> None:
+    """Notify subscribers of commits that other processes have written."""
     while True:
-        time.sleep(WATCH_S)
+        time.sleep(REFRESH_INTERVAL_S)
         with suppress(Exception):
-            if parts.has_grown():
-                bell.stir(parts.log.head)
+            if components.stores.has_external_writes():
+                notifier.refresh(components.stores.log.head)
 
 
-def _greet(address: str, data_dir: Path, token: str, code: str) -> None:
-    """Say where the server is; the console's link signs in whoever opens it first, and nobody after them."""
+def _print_greeting(url: str, data_dir: Path, token: str, sign_in_code: str) -> None:
+    """Print how to use the server. The console's link works once."""
     event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
-    told = (
-        f"Annals serves {address}, its data is in {data_dir}\n\n"
-        f"Open the console: {address}/#code={code}\n\n"
+    greeting = (
+        f"Annals serves {url}, its data is in {data_dir}\n\n"
+        f"Open the console: {url}/#code={sign_in_code}\n\n"
         "Publish a first event:\n\n"
-        f"  curl -i {address}/events -H 'Authorization: Bearer {token}' \\\n"
+        f"  curl -i {url}/events -H 'Authorization: Bearer {token}' \\\n"
         f"    -H 'Content-Type: application/json' -d '{event}'\n\n"
         f"Read it back, and wait for the next:\n\n"
-        f"  curl '{address}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n"
+        f"  curl '{url}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n"
     )
-    with suppress(OSError):  # nobody may be listening, and we serve all the same
-        print(told, flush=True)
+    with suppress(OSError):  # Standard output may be closed.
+        print(greeting, flush=True)
 
 
-def _in_url(host: str) -> str:
+def _host_in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host
 
 

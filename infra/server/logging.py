@@ -1,24 +1,26 @@
-"""The log of the server and of its companions: a record begins at the margin, and what others sent never does."""
+"""Logging of the server and its workers. Only the first line of a record starts at the margin."""
 
 import logging
 
 
-class Margined(logging.Formatter):
-    """Lines after a record's first are indented, and what would move a cursor or ring a bell is shown, not done."""
+class IndentingFormatter(logging.Formatter):
+    """Indents all lines after the first and escapes control characters.
+
+    Text from clients can therefore not forge a record.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
-        """The record, with its failure if it has one."""
-        return "\n    ".join(_shown(line) for line in super().format(record).splitlines())
+        return "\n    ".join(_escape(line) for line in super().format(record).splitlines())
 
 
-def begin(name: str = "") -> None:
-    """Write the process's log to standard error."""
-    # What cannot be written, for the disk is full perhaps, is no reason to write more.
+def configure(name: str = "") -> None:
+    """Log to standard error. `name` prefixes the messages of a worker."""
+    # If a record cannot be written, perhaps because the disk is full, do not write even more.
     logging.raiseExceptions = False
     handler = logging.StreamHandler()
-    handler.setFormatter(Margined(f"%(asctime)s %(levelname)s {name and f'{name}: '}%(message)s"))
+    handler.setFormatter(IndentingFormatter(f"%(asctime)s %(levelname)s {name and f'{name}: '}%(message)s"))
     logging.basicConfig(level=logging.INFO, handlers=[handler])
 
 
-def _shown(line: str) -> str:
+def _escape(line: str) -> str:
     return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in line)

@@ -1,7 +1,7 @@
-"""The file of observers: what it says is configured at every start.
+"""The observers file. Its contents are applied at every start.
 
 ```yaml
-jobs:                       # by type of job, for all templates
+jobs:                       # by job type, available in all templates
   backup: {label: Nightly backup, silent: "0"}
 observers:
   ops-mail:
@@ -19,14 +19,14 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.model import Model
-from chalicelib.domain.notifications.observer import Configuration, name_checked
-from chalicelib.http.requests import explained
-from chalicelib.wiring import Annals
-from chalicelib.wiring.notifications import check_observer
+from chalicelib.domain.notifications.observer import Configuration, check_name
+from chalicelib.http.requests import explain
+from chalicelib.wiring import Components
+from chalicelib.wiring.notifications import build_validator
 
 
 class ObserversFile(Model):
-    """What the file says."""
+    """The parsed file."""
 
     observers: Annotated[dict[str, Configuration], Field(default_factory=dict)]
     jobs: Annotated[dict[str, dict[str, Any]], Field(default_factory=dict)]
@@ -35,21 +35,22 @@ class ObserversFile(Model):
 _FILE: TypeAdapter[ObserversFile] = TypeAdapter(ObserversFile)
 
 
-def configure(path: Path, server: int, parts: Annals) -> int:
-    """Configure what the file says, if there is one; how many observers that are."""
+def apply_observers_file(path: Path, server: int, components: Components) -> int:
+    """Configure the observers and jobs in the file, if it exists. Returns the number of observers."""
     if not path.is_file():
         return 0
     try:
-        said = _FILE.validate_python(yaml.safe_load(path.read_text()) or {})
-    except ValidationError as failure:
-        raise BadInput(f"{path}: {explained(failure)}") from failure
-    except (yaml.YAMLError, UnicodeDecodeError) as failure:
-        raise BadInput(f"{path}: {failure}") from failure
-    for name, configuration in said.observers.items():
+        content = _FILE.validate_python(yaml.safe_load(path.read_text()) or {})
+    except ValidationError as error:
+        raise BadInput(f"{path}: {explain(error)}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise BadInput(f"{path}: {error}") from error
+    validator = build_validator(components.settings)
+    for name, configuration in content.observers.items():
         try:
-            check_observer(configuration, parts.settings)
-        except BadInput as refusal:
-            raise BadInput(f"{path}: {name}: {refusal}") from refusal
-        parts.observers.put(server, name_checked(name), configuration)
-    parts.observers.configure_jobs(server, said.jobs)
-    return len(said.observers)
+            validator.check(configuration)
+        except BadInput as error:
+            raise BadInput(f"{path}: {name}: {error}") from error
+        components.notifications.observers.put(server, check_name(name), configuration)
+    components.notifications.observers.configure_jobs(server, content.jobs)
+    return len(content.observers)

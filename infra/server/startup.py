@@ -1,4 +1,4 @@
-"""Opening: the parts of a process on this machine, or its end with a sentence that says why."""
+"""Startup: open the data directory, or end the process with a message that says why that is not possible."""
 
 import logging
 import sys
@@ -10,10 +10,10 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SCHEMA
 from chalicelib.domain.errors import AnnalsError, Unusable
-from chalicelib.domain.organizations.organization import DIRECTORY, inbox_of
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
 from chalicelib.services.admin import recovery
 from chalicelib.settings import Settings
-from chalicelib.wiring import Annals, annals
+from chalicelib.wiring import Components, get_components
 
 T = TypeVar("T")
 
@@ -22,48 +22,55 @@ LOG, OUTBOX, VIEWS = "annals.sqlite", "outbox.sqlite", "views.sqlite"
 _log = logging.getLogger("annals")
 
 
-def opened() -> Annals:
-    """The parts of this process; its end if the data cannot be used."""
+def open_components() -> Components:
+    """The components of this process. Exits if the data directory cannot be used."""
     settings = Settings.from_environment()
-    or_end(lambda: refuse_lost_log(settings.data_dir))
-    return or_end(annals)
+    exit_on_error(lambda: check_log_exists(settings.data_dir))
+    return exit_on_error(get_components)
 
 
-def refuse_lost_log(data_dir: Path) -> None:
-    """A new log beside an old outbox would give its numbers again: what is told of them would be taken for told."""
+def check_log_exists(data_dir: Path) -> None:
+    """Raise `Unusable` if the log is missing but the outbox is not.
+
+    A new log would use the same numbers again. The outbox would take its events for those it has already delivered.
+    """
     log, outbox = data_dir / LOG, data_dir / OUTBOX
     if outbox.exists() and not (log.exists() and log.stat().st_size):
         raise Unusable(
-            f"{log} is gone, but {outbox} is not. Restore it from a backup, or, to begin with an empty log, "
-            f"move all of {data_dir} away"
+            f"{log} is missing, but {outbox} exists. Restore the log from a backup. To start with an empty log, "
+            f"move everything out of {data_dir}"
         )
 
 
-def step_back(parts: Annals) -> None:
-    """Only for who starts first: whoever followed a log further than it goes steps back to its end."""
-    outbox = cast(SqliteOutbox, parts.outbox)
-    servers = (one for each in parts.organizations.all() for one in (each.server, inbox_of(each.server)))
-    for server in (DIRECTORY, *servers):
-        for words in recovery.step_back(server, parts.log, parts.views, parts.progress, outbox.forget_after):
-            _log.warning("the end of a log is lost, by an older copy of %s perhaps; %s", LOG, words)
+def rewind_consumers(components: Components) -> None:
+    """Set consumers back that are ahead of their log. Only for the process that starts first."""
+    stores = components.stores
+    outbox = cast(SqliteOutbox, stores.outbox)
+    servers = [DIRECTORY_SERVER]
+    for organization in components.log.organizations.all():
+        servers += [organization.server, inbox_log(organization.server)]
+    for server in servers:
+        rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)
+        for message in rewinds:
+            _log.warning("the log is shorter than before, perhaps after %s was restored: %s", LOG, message)
 
 
-def or_end(begin: Callable[[], T]) -> T:
-    """What `begin` gives, or the end of the process: people read what it could not do, not where in the code."""
+def exit_on_error(action: Callable[[], T]) -> T:
+    """Call `action`. An expected error ends the process with its message and without a traceback."""
     try:
-        return begin()
-    except AnnalsError as failure:
-        sys.exit(f"annals: {failure}")
-    except OSError as failure:
-        sys.exit(f"annals: {failure.filename or 'no socket'}: {failure.strerror or failure}")
+        return action()
+    except AnnalsError as error:
+        sys.exit(f"annals: {error}")
+    except OSError as error:
+        sys.exit(f"annals: {error.filename or 'cannot listen'}: {error.strerror or error}")
 
 
-def throw_away_unusable_views(data_dir: Path) -> None:
-    """Views that cannot be opened are built anew from the log. Only for who starts first: others may be using them."""
+def delete_unusable_views(data_dir: Path) -> None:
+    """Delete views that cannot be opened: the log rebuilds them. Only for the process that starts first."""
     path = data_dir / VIEWS
     try:
         Database(path, SCHEMA, durable=False).close()
-    except Unusable as failure:
-        _log.warning("the views are thrown away, and built anew from the log: %s", failure)
-        for name in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-            name.unlink(missing_ok=True)
+    except Unusable as error:
+        _log.warning("the views cannot be opened and are rebuilt from the log: %s", error)
+        for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
+            file.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""All messages about sample events on one page: `make preview`, and `TEMPLATES_PATH=... make preview` for your own."""
+"""`make preview`: all messages about sample events on one page. TEMPLATES_PATH=... previews custom templates."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from html import escape, unescape
 from pathlib import Path
 from typing import Any
 
-from chalicelib.adapters.templates.renderer import Templates
+from chalicelib.adapters.templates.renderer import TemplateRenderer
 from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
 
 PAGE = Path("build/preview.html")
@@ -35,95 +35,95 @@ pre { margin: 0; padding: 10px; background: #f6f7f9; font-size: 12px; white-spac
 .slack dd { margin: 0; word-break: break-word }
 """
 
-_AS_HIGH_AS_ITS_MAIL = "this.style.height = this.contentDocument.body.scrollHeight + 2 + 'px'"
+_FIT_HEIGHT = "this.style.height = this.contentDocument.body.scrollHeight + 2 + 'px'"
 
 
 def main() -> None:
-    """Write the page and tell where it is."""
+    """Write the page and print its address."""
     path = os.environ.get("TEMPLATES_PATH")
     PAGE.parent.mkdir(exist_ok=True)
-    PAGE.write_text(page(Templates(Path(path) if path else None)), encoding="utf-8")
+    PAGE.write_text(page(TemplateRenderer(Path(path) if path else None)), encoding="utf-8")
     print(PAGE.resolve().as_uri())
 
 
-def page(templates: Templates) -> str:
-    """The page, complete in itself."""
-    shown = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
-    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in shown]
+def page(templates: TemplateRenderer) -> str:
+    """The page as one self-contained HTML document."""
+    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
+    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in samples]
     links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
     sections = [
-        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(shown)
+        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(samples)
     ]
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
     body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 
 
-def _section(templates: Templates, number: int, title: str, name: str, fields: Scope) -> str:
+def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope) -> str:
     others = "".join(card(templates, name, fields) for card in (_slack, _app, _text))
     cards = f'{_mail(templates, name, fields)}<div class="column">{others}</div>'
     return f'<h2 id="{number}">{escape(title)}</h2><div class="row">{cards}</div>'
 
 
-def _mail(templates: Templates, name: str, fields: Scope) -> str:
-    given = scope(name, _with_times_told(fields))
-    subject, html = (templates.render("mail", name, part, given) for part in ("subject", "html"))
-    onload = f'sandbox="allow-same-origin" onload="{_AS_HIGH_AS_ITS_MAIL}"'
+def _mail(templates: TemplateRenderer, name: str, fields: Scope) -> str:
+    variables = scope(name, _with_formatted_times(fields))
+    subject, html = (templates.render("mail", name, part, variables) for part in ("subject", "html"))
+    onload = f'sandbox="allow-same-origin" onload="{_FIT_HEIGHT}"'
     frame = f'<iframe title="mail" {onload} srcdoc="{escape(html)}"></iframe>'
     return _card("mail", f"Mail, {len(html.encode()) / 1024:.1f} KB", subject, frame)
 
 
-def _text(templates: Templates, name: str, fields: Scope) -> str:
-    given = scope(name, _with_times_told(fields))
-    return _card("", "Mail as text", "", f"<pre>{escape(templates.render('mail', name, 'text', given))}</pre>")
+def _text(templates: TemplateRenderer, name: str, fields: Scope) -> str:
+    variables = scope(name, _with_formatted_times(fields))
+    return _card("", "Mail as text", "", f"<pre>{escape(templates.render('mail', name, 'text', variables))}</pre>")
 
 
-def _slack(templates: Templates, name: str, fields: Scope) -> str:
+def _slack(templates: TemplateRenderer, name: str, fields: Scope) -> str:
     post = json.loads(templates.render("slack", name, "json", scope(name, fields)))
-    shown = "".join(map(_attachment, post["attachments"]))
+    attachments = "".join(map(_attachment, post["attachments"]))
     raw = f"<pre>{escape(json.dumps(post, indent=2, ensure_ascii=False))}</pre>"
-    return _card("", "Slack", "", f"{shown}<details><summary>JSON</summary>{raw}</details>")
+    return _card("", "Slack", "", f"{attachments}<details><summary>JSON</summary>{raw}</details>")
 
 
-def _app(templates: Templates, name: str, fields: Scope) -> str:
+def _app(templates: TemplateRenderer, name: str, fields: Scope) -> str:
     subject, body = (templates.render("app", name, part, scope(name, fields)) for part in ("subject", "body"))
     return _card("", "App", subject, f"<pre>{escape(body)}</pre>")
 
 
 def _card(kind: str, title: str, subject: str, content: str) -> str:
-    told = f'<p class="subject">{escape(subject)}</p>' if subject else ""
-    return f'<div class="card {kind}"><h3>{escape(title)}</h3>{told}{content}</div>'
+    heading = f'<p class="subject">{escape(subject)}</p>' if subject else ""
+    return f'<div class="card {kind}"><h3>{escape(title)}</h3>{heading}{content}</div>'
 
 
 def _attachment(post: dict[str, Any]) -> str:
-    """About as Slack shows it."""
+    """Approximates how Slack shows an attachment."""
     fields = "".join(map(_field, post["fields"]))
     time = f"<time>{_time(post['ts'])}</time>" if "ts" in post else ""
     return (
         f'<div class="slack" style="border-color:{escape(post["color"])}">'
-        f'<div class="author">{_told(post.get("author_name", ""))}</div>'
-        f'<a href="{escape(post.get("title_link", "#"))}">{_told(post["title"])}</a>'
-        f'<div class="text">{_told(post.get("text", ""))}</div><dl>{fields}</dl>{time}</div>'
+        f'<div class="author">{_slack_text(post.get("author_name", ""))}</div>'
+        f'<a href="{escape(post.get("title_link", "#"))}">{_slack_text(post["title"])}</a>'
+        f'<div class="text">{_slack_text(post.get("text", ""))}</div><dl>{fields}</dl>{time}</div>'
     )
 
 
 def _field(field: dict[str, Any]) -> str:
     kind = "short" if field["short"] else "long"
-    return f'<div class="{kind}"><dt>{_told(field["title"])}</dt><dd>{_told(field["value"])}</dd></div>'
+    return f'<div class="{kind}"><dt>{_slack_text(field["title"])}</dt><dd>{_slack_text(field["value"])}</dd></div>'
 
 
-def _told(text: str) -> str:
-    """Slack's own escapes, as HTML."""
+def _slack_text(text: str) -> str:
+    """Converts Slack's escapes to HTML."""
     return escape(unescape(text))
 
 
-def _with_times_told(fields: Any) -> Any:
-    """The fields, with times as mails have them."""
+def _with_formatted_times(fields: Any) -> Any:
+    """The fields, with times as in mails."""
     if isinstance(fields, list):
-        return [_with_times_told(each) for each in fields]
+        return [_with_formatted_times(field) for field in fields]
     if not isinstance(fields, dict):
         return fields
-    return {name: _time(value) if name == "time" else _with_times_told(value) for name, value in fields.items()}
+    return {name: _time(value) if name == "time" else _with_formatted_times(value) for name, value in fields.items()}
 
 
 def _time(seconds: int) -> str:

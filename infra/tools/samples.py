@@ -1,4 +1,4 @@
-"""Events as they come, for people to look at what is told about them."""
+"""Sample events for previews and tests of message templates."""
 
 from typing import Any, Final
 
@@ -21,19 +21,19 @@ _LOG = [
     },
     {"time": 1794805199, "message": "Health checks are green on all 12 hosts", "level": 0, "tag": "deploy"},
 ]
-_WANTED = [
+_PLANNED_JOBS = [
     {"node": "build-7", "type": "build", "params": {"target": "web"}, "props": {}},
     {"node": "build-8", "type": "build", "params": {"target": "worker"}, "props": {}},
     {"node": "edge-2", "type": "deploy", "params": {"environment": "production"}, "props": {}},
 ]
 
 
-def _ran(number: int, state: str, **outcome: str) -> Scope:
-    return {**_WANTED[number], "id": 4710 + number, "state": state, **outcome}
+def _job_result(number: int, state: str, **result: str) -> Scope:
+    return {**_PLANNED_JOBS[number], "id": 4710 + number, "state": state, **result}
 
 
-_DONE = _ran(0, "finished", success="1", message="Built web:2026.11.3 in 2 min")
-_BROKEN = _ran(2, "finished", success="0", message="edge-2 did not come back: no answer on port 443 within 60 s")
+_SUCCEEDED = _job_result(0, "finished", success="1", message="Built web:2026.11.3 in 2 min")
+_FAILED_JOB = _job_result(2, "finished", success="0", message="edge-2 did not come back: no answer on port 443 in 60 s")
 
 SAMPLES: Final[dict[str, Scope]] = {
     "create": _JOB,
@@ -43,13 +43,13 @@ SAMPLES: Final[dict[str, Scope]] = {
     "finish": _JOB
     | {"success": "1", "message": "release/2026.11 is live on all 12 hosts", "log": _LOG, "duration": 189},
     "clean": _JOB,
-    "createJobSet": _SET | {"jobs": _WANTED},
+    "createJobSet": _SET | {"jobs": _PLANNED_JOBS},
     "progressJobSet": _SET | {"state": "building", "progress": "1/3"},
     "finishJobSet": _SET
-    | {"jobs": [_DONE, _ran(1, "finished", success="1", message="Built worker:2026.11.3"), _BROKEN]},
-    "cleanJobSet": _SET | {"jobs": [_DONE, _ran(1, "running", progress="80%"), _ran(2, "waiting")]},
+    | {"jobs": [_SUCCEEDED, _job_result(1, "finished", success="1", message="Built worker:2026.11.3"), _FAILED_JOB]},
+    "cleanJobSet": _SET | {"jobs": [_SUCCEEDED, _job_result(1, "running", progress="80%"), _job_result(2, "waiting")]},
 }
-"""For each event of the job vocabulary its own fields, as full as they come."""
+"""Fields of each event of the job vocabulary, with all optional fields."""
 
 FAILED: Final[Scope] = SAMPLES["finish"] | {
     "success": "0",
@@ -65,10 +65,10 @@ OTHER: Final[Scope] = {
     "timestamp": "2026-11-16T04:20:00.000000Z",
     "payload": {"celsius": 3.5, "wind": {"from": "NW", "speed": 12}, "comment": "first frost"},
 }
-"""An event of no vocabulary that templates know."""
+"""An event that has no template."""
 
 
 def scope(name: str, fields: Scope, link: str = "https://annals.example.org/jobs/4711") -> Scope:
-    """What a template gets for one of these, in a channel that formats no times."""
+    """The variables of a template, in a channel that does not format times."""
     event: object = {"id": {"server": 1, "session": 7, "instance": 1}, "eventId": 1794805200000001, **fields}
     return {"event": name if name in SAMPLES else event, **fields, "config": {}, "job": {}, "link": link}

@@ -1,1 +1,1 @@
-"""Attacks on a server that has to stay up, keep its memory, and go on serving honest people."""
+"""Attacks on a server, which must stay up, limit its memory and keep serving other clients."""

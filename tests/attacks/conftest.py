@@ -1,5 +1,5 @@
-"""One server for the tests of this directory; each test has an organization of its own."""
+"""One server for the tests of this directory. Each test has its own organization."""
 
-from tests.serving import a_member, a_server
+from tests.serving import fixture_member, fixture_server
 
-__all__ = ["a_member", "a_server"]
+__all__ = ["fixture_member", "fixture_server"]

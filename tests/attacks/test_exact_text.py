@@ -1,11 +1,11 @@
-"""Text that means something to other programs is stored as it is, found by itself alone, and given back exactly."""
+"""Text with a meaning in other formats is stored, found and returned unchanged."""
 
 import json
 from typing import Any
 from urllib.parse import quote
 
-from tests.attacks.inputs import asked, throw
-from tests.server.crowd import Got
+from tests.attacks.hostile_requests import build_request, send_raw
+from tests.server.client_group import ReceivedResponse
 from tests.serving import Member
 
 TEXTS = [
@@ -53,51 +53,51 @@ TEXTS = [
 ]
 
 
-def test_each_is_found_by_itself_alone_and_comes_back_as_it_was(member: Member) -> None:
+def test_key_with_special_text_is_found_and_unchanged(member: Member) -> None:
     events = [{"type": ["exact", *_subtypes(text)], "key": text} for text in TEXTS]
-    answer = member.post({"events": events})
-    assert answer.status_code == 201, answer.text
+    response = member.post({"events": events})
+    assert response.status_code == 201, response.text
     for text, event in zip(TEXTS, events, strict=True):
-        (found,) = _events(_asked(member, f"/events?keys={quote(text, safe='')}"))
-        assert (found["key"], found["type"]) == (text, event["type"])
+        (stored,) = _events(_get(member, f"/events?keys={quote(text, safe='')}"))
+        assert (stored["key"], stored["type"]) == (text, event["type"])
 
 
-def test_each_is_told_exactly_in_every_format(member: Member) -> None:
+def test_special_text_is_unchanged_in_every_format(member: Member) -> None:
     assert member.post({"events": [{"type": ["exact"], "key": text} for text in TEXTS]}).status_code == 201
     for accept in ("application/json", "application/x-ndjson", "text/event-stream"):
-        told = _events(_asked(member, "/events?timeout=0s", f"Accept: {accept}"))
-        assert [event["key"] for event in told] == TEXTS
+        events = _events(_get(member, "/events?timeout=0s", f"Accept: {accept}"))
+        assert [event["key"] for event in events] == TEXTS
 
 
-def test_a_path_is_not_what_it_would_be_in_a_file_system(member: Member) -> None:
+def test_object_paths_are_not_normalized(member: Member) -> None:
     orders = [f"{chain},1" for chain in ("/a/../b", "/b", "/a/./b", "/a/b", "/a%2Fb", "/A/b", "/a\\b")]
     body = {"events": [{"TYPE": "OrderAdded", "key": order, "nodeId": f"{n}"} for n, order in enumerate(orders)]}
-    answer = member.ask("POST", "/events/scheduler", json=body)
-    assert answer.status_code == 201, answer.text
-    found = [_asked(member, f"/objects/order{quote(order)}").json for order in orders]
-    assert [one["path"] for one in found] == orders
+    response = member.request("POST", "/events/scheduler", json=body)
+    assert response.status_code == 201, response.text
+    objects = [_get(member, f"/objects/order{quote(order)}").json for order in orders]
+    assert [order["path"] for order in objects] == orders
 
 
 def _subtypes(text: str) -> list[str]:
-    kept = "".join(character for character in text[:400] if character not in "?*/")
-    return [kept] if kept else []
+    subtype = "".join(character for character in text[:400] if character not in "?*/")
+    return [subtype] if subtype else []
 
 
-def _asked(member: Member, target: str, *lines: str) -> Got:
+def _get(member: Member, target: str, *lines: str) -> ReceivedResponse:
     head = f"Host: annals\r\nAuthorization: Bearer {member.token}\r\n".encode()
-    (got,) = throw(("127.0.0.1", member.server.port), asked("GET", target, head, lines))
-    assert got.is_whole
-    return got
+    (response,) = send_raw(("127.0.0.1", member.server.port), build_request("GET", target, head, lines))
+    assert response.is_complete
+    return response
 
 
-def _events(got: Got) -> list[dict[str, Any]]:
-    assert got.status == 200, got.body
-    match got.headers["content-type"]:
+def _events(response: ReceivedResponse) -> list[dict[str, Any]]:
+    assert response.status == 200, response.body
+    match response.headers["content-type"]:
         case "application/json":
-            found: list[dict[str, Any]] = got.json["eventSnapshots"]
-            return found
+            events: list[dict[str, Any]] = response.json["eventSnapshots"]
+            return events
         case "application/x-ndjson":
-            return [json.loads(line) for line in got.body.split(b"\n") if line]
+            return [json.loads(line) for line in response.body.split(b"\n") if line]
         case _:
-            frames = [frame for frame in got.body.decode().split("\n\n") if "data: " in frame]
+            frames = [frame for frame in response.body.decode().split("\n\n") if "data: " in frame]
             return [json.loads(frame.partition("data: ")[2]) for frame in frames]

@@ -1,4 +1,4 @@
-"""Clients that send more than anybody can read: the server takes what it has room for, and serves the others."""
+"""Clients that send too much data: the server limits its memory and keeps serving other clients."""
 
 import socket
 import time
@@ -8,35 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from infra.server.http.connections import MOST_BODY_BYTES as MOST_TOGETHER
-from infra.server.http.protocol import MOST_BODY_BYTES
-from tests.attacks.honest import Memory, honest_people
-from tests.server.crowd import answers
-from tests.server.wire import Wire, get, request
-from tests.serving import PATIENCE_S, Server, serving
+from infra.server.http.connections import MAX_TOTAL_BODY_BYTES
+from infra.server.http.protocol import MAX_BODY_BYTES
+from tests.attacks.background import MemoryUsage, background_client
+from tests.server.client_group import parse_responses
+from tests.server.raw_connection import RawConnection, get, request
+from tests.serving import TIMEOUT_S, Server, run_server
 
-FLOOD = 20
-"""So many send as much as they can."""
-SMALLEST = b"GET / HTTP/1.1\r\n\r\n"
-EACH_KB = 500
-"""What a flood may cost on each connection, the buffers of sockets not counted."""
-PARSED_MB = 250
-"""What two large bodies may take while they are parsed."""
-PROMPTLY_S = 5.0
+FLOOD_CLIENTS = 20
+SMALL_REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+MAX_CONNECTION_KB = 500
+"""Maximum memory per flooding connection, without socket buffers."""
+MAX_PARSING_MB = 250
+"""Maximum memory while two large bodies are parsed."""
+MAX_LATENCY_S = 5.0
 
 
 @pytest.fixture(name="victim")
-def a_victim(tmp_path: Path) -> Iterator[Server]:
-    """A server of the test's own, whose memory nobody else fills."""
-    with serving(tmp_path) as server:
+def fixture_victim(tmp_path: Path) -> Iterator[Server]:
+    """A server for one test, because the test measures its memory."""
+    with run_server(tmp_path) as server:
         yield server
 
 
-def pour(sock: socket.socket, data: bytes, seconds: float) -> int:
-    """Send it again and again for so long, as far as the server takes it; how much that was."""
+def flood(sock: socket.socket, data: bytes, seconds: float) -> int:
+    """Send `data` repeatedly until the time is over or the buffers are full, and return the number of bytes."""
     sock.setblocking(False)
-    sent, until = 0, time.monotonic() + seconds
-    while time.monotonic() < until:
+    sent, deadline = 0, time.monotonic() + seconds
+    while time.monotonic() < deadline:
         try:
             sent += sock.send(data)
         except BlockingIOError:
@@ -44,84 +43,91 @@ def pour(sock: socket.socket, data: bytes, seconds: float) -> int:
     return sent
 
 
-def test_what_is_sent_behind_a_poll_is_taken_only_as_far_as_there_is_room(victim: Server) -> None:
+def test_flood_after_poll_is_buffered_within_limits(victim: Server) -> None:
     member = victim.organization()
-    _is_well(victim)
-    memory = Memory(victim)
-    with honest_people(victim) as people:
-        wires = [Wire(victim) for _ in range(FLOOD)]
-        for wire in wires:
-            wire.send(get(member, "/events?timeout=1h"))
-        sent = sum(pour(wire.socket, SMALLEST * 1_000, 0.2) for _ in range(3) for wire in wires)
-        _is_well(victim)
+    _check_health(victim)
+    memory = MemoryUsage(victim)
+    with background_client(victim) as background:
+        connections = [RawConnection(victim) for _ in range(FLOOD_CLIENTS)]
+        for connection in connections:
+            connection.send(get(member, "/events?timeout=1h"))
+        sent = sum(flood(connection.socket, SMALL_REQUEST * 1_000, 0.2) for _ in range(3) for connection in connections)
+        _check_health(victim)
         growth_mb = memory.growth_mb
-        for wire in wires:
-            wire.close()
-    assert (sent > 1_000_000, growth_mb < FLOOD * EACH_KB / 1_000, people.slowest_s < PROMPTLY_S) == (True, True, True)
+        for connection in connections:
+            connection.close()
+    assert (
+        sent > 1_000_000,
+        growth_mb < FLOOD_CLIENTS * MAX_CONNECTION_KB / 1_000,
+        background.max_latency_s < MAX_LATENCY_S,
+    ) == (True, True, True)
 
 
-def test_requests_that_each_wait_a_little_do_not_pile_up(victim: Server) -> None:
-    """Before each wait more is there to be read."""
+def test_pipelined_short_polls_do_not_accumulate(victim: Server) -> None:
+    """More requests are sent before each of the polls ends."""
     member = victim.organization()
-    _is_well(victim)
-    memory = Memory(victim)
-    with honest_people(victim) as people:
-        wires = [Wire(victim) for _ in range(FLOOD // 4)]
+    _check_health(victim)
+    memory = MemoryUsage(victim)
+    with background_client(victim) as background:
+        connections = [RawConnection(victim) for _ in range(FLOOD_CLIENTS // 4)]
         until = time.monotonic() + 2.0
-        for wire in wires:
-            wire.send(get(member, "/events?types=nothing&timeout=0.05s") * 40)
+        for connection in connections:
+            connection.send(get(member, "/events?types=nothing&timeout=0.05s") * 40)
         while time.monotonic() < until:
-            for wire in wires:
-                pour(wire.socket, SMALLEST * 1_000, 0.01)
-                _drain(wire.socket)
+            for connection in connections:
+                flood(connection.socket, SMALL_REQUEST * 1_000, 0.01)
+                _drain(connection.socket)
         growth_mb = memory.growth_mb
-        for wire in wires:
-            wire.close()
-    assert (growth_mb < FLOOD * EACH_KB / 1_000, people.slowest_s < PROMPTLY_S) == (True, True)
+        for connection in connections:
+            connection.close()
+    assert (growth_mb < FLOOD_CLIENTS * MAX_CONNECTION_KB / 1_000, background.max_latency_s < MAX_LATENCY_S) == (
+        True,
+        True,
+    )
 
 
-def test_bodies_without_end_take_no_more_than_there_is_room_for(victim: Server) -> None:
-    """Who has been at it for longest is told so, and others are served."""
-    number = 3 * MOST_TOGETHER // MOST_BODY_BYTES
-    head = request("POST", "/events", Content_Length=str(MOST_BODY_BYTES))
-    memory = Memory(victim)
-    with honest_people(victim) as people:
-        wires = [Wire(victim) for _ in range(number)]
-        for wire in wires:
-            wire.send(head + b" " * (MOST_BODY_BYTES - 1))
+def test_unfinished_bodies_are_evicted_at_the_memory_limit(victim: Server) -> None:
+    """The oldest of them get 503, and other clients are served."""
+    number = 3 * MAX_TOTAL_BODY_BYTES // MAX_BODY_BYTES
+    head = request("POST", "/events", Content_Length=str(MAX_BODY_BYTES))
+    memory = MemoryUsage(victim)
+    with background_client(victim) as background:
+        connections = [RawConnection(victim) for _ in range(number)]
+        for connection in connections:
+            connection.send(head + b" " * (MAX_BODY_BYTES - 1))
         member = victim.organization()
         large = {"events": [{"type": ["large"], "payload": {"type": "json", "data": "x" * 300_000}}]}
         assert member.post(large).status_code == 201
-        refused, deadline = list(_statuses(wires)), time.monotonic() + PATIENCE_S
+        refused, deadline = list(_statuses(connections)), time.monotonic() + TIMEOUT_S
         while len(refused) < number // 2 and time.monotonic() < deadline:
-            _is_well(victim)
-            refused += _statuses(wires)
+            _check_health(victim)
+            refused += _statuses(connections)
         growth_mb = memory.growth_mb
-        for wire in wires:
-            wire.close()
+        for connection in connections:
+            connection.close()
     assert (set(refused), len(refused) >= number // 2) == ({503}, True)
-    assert (growth_mb < 2 * MOST_TOGETHER / 1e6, people.slowest_s < PROMPTLY_S) == (True, True)
+    assert (growth_mb < 2 * MAX_TOTAL_BODY_BYTES / 1e6, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
-def test_large_bodies_are_parsed_by_few_at_once(victim: Server) -> None:
-    """Each takes many times its own memory for a while; nobody needs a token for it."""
-    body = b'{"code":[' + b"[]," * (MOST_BODY_BYTES // 3 - 10) + b"[]]}"
-    memory = Memory(victim)
-    with honest_people(victim) as people:
-        wires = [Wire(victim) for _ in range(FLOOD)]
-        for wire in wires:
-            wire.send(request("POST", "/sign-in", body))
-        statuses = {wire.answer().status for wire in wires}
-        for wire in wires:
-            wire.close()
+def test_large_bodies_are_not_all_parsed_concurrently(victim: Server) -> None:
+    """Parsing takes many times the size of the body, and this route requires no token."""
+    body = b'{"code":[' + b"[]," * (MAX_BODY_BYTES // 3 - 10) + b"[]]}"
+    memory = MemoryUsage(victim)
+    with background_client(victim) as background:
+        connections = [RawConnection(victim) for _ in range(FLOOD_CLIENTS)]
+        for connection in connections:
+            connection.send(request("POST", "/sign-in", body))
+        statuses = {connection.response().status for connection in connections}
+        for connection in connections:
+            connection.close()
     assert statuses <= {400, 503}
-    assert (memory.growth_mb < PARSED_MB, people.slowest_s < PROMPTLY_S) == (True, True)
+    assert (memory.growth_mb < MAX_PARSING_MB, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
-def _is_well(server: Server) -> None:
-    with Wire(server) as wire:
-        wire.send(request("GET", "/health", Connection="close"))
-        assert wire.answer().status == 200
+def _check_health(server: Server) -> None:
+    with RawConnection(server) as connection:
+        connection.send(request("GET", "/health", Connection="close"))
+        assert connection.response().status == 200
 
 
 def _drain(sock: socket.socket) -> None:
@@ -131,9 +137,11 @@ def _drain(sock: socket.socket) -> None:
         return
 
 
-def _statuses(wires: list[Wire]) -> Iterator[int]:
-    """Of the answers that have come by now."""
-    for wire in wires:
-        wire.socket.setblocking(False)
+def _statuses(connections: list[RawConnection]) -> Iterator[int]:
+    """The statuses of the responses received so far."""
+    for connection in connections:
+        connection.socket.setblocking(False)
         with suppress(BlockingIOError, ConnectionError):
-            yield from (got.status for got in answers(wire.socket.recv(1 << 16), has_ended=False))
+            yield from (
+                response.status for response in parse_responses(connection.socket.recv(1 << 16), is_closed=False)
+            )

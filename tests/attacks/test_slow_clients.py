@@ -1,4 +1,4 @@
-"""Clients that take their time: they are given some, and hold up nobody."""
+"""Slow clients are disconnected after a while and do not delay other clients."""
 
 import resource
 import selectors
@@ -10,23 +10,31 @@ from pathlib import Path
 
 import pytest
 
-from tests.attacks.honest import Memory, honest_people
-from tests.server.crowd import NDJSON, SSE, Client, crowd, many_files, settled, sockets
-from tests.server.wire import Wire, get, post, request
-from tests.serving import PATIENCE_S, Server, serving
+from tests.attacks.background import MemoryUsage, background_client
+from tests.server.client_group import (
+    NDJSON,
+    SSE,
+    Client,
+    client_group,
+    raise_file_limit,
+    socket_count,
+    wait_until_processed,
+)
+from tests.server.raw_connection import RawConnection, get, post, request
+from tests.serving import TIMEOUT_S, Server, run_server
 
 IDLE_S = 1.0
-IDLE = {"IDLE_TIME": "1"}
-A_CROWD = 100
-ROOM = 40
-FEW = {"MOST_CONNECTIONS": str(ROOM)}
+IDLE_SETTINGS = {"IDLE_TIME": "1"}
+SLOW_CLIENTS = 100
+CONNECTION_LIMIT = 40
+LIMIT_SETTINGS = {"MOST_CONNECTIONS": str(CONNECTION_LIMIT)}
 TEN_THOUSAND = 10_000
-EACH_KB = 12
-"""What a connection that says nothing may cost."""
-PROMPTLY_S = 5.0
-"""How long an honest request may take, on a machine that others load too; most of all far less than the others have."""
+MAX_CONNECTION_KB = 12
+"""Maximum memory per idle connection."""
+MAX_LATENCY_S = 5.0
+"""Maximum latency of the background client on a loaded machine."""
 
-Talk = Callable[[], Iterator[bytes]]
+SlowSender = Callable[[], Iterator[bytes]]
 
 
 def _nothing() -> Iterator[bytes]:
@@ -34,7 +42,7 @@ def _nothing() -> Iterator[bytes]:
         yield b""
 
 
-def _a_head() -> Iterator[bytes]:
+def _head() -> Iterator[bytes]:
     yield b"GET /health HTTP/1.1\r\n"
     while True:
         yield b"X"
@@ -51,7 +59,7 @@ def _empty_lines() -> Iterator[bytes]:
         yield b"\r\n"
 
 
-def _a_body() -> Iterator[bytes]:
+def _body() -> Iterator[bytes]:
     yield b"POST /events HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
     while True:
         yield b"x"
@@ -69,42 +77,42 @@ def _trailers() -> Iterator[bytes]:
         yield b"X: x\r\n"
 
 
-def _after_an_answer() -> Iterator[bytes]:
+def _after_response() -> Iterator[bytes]:
     yield request("GET", "/health")
     while True:
         yield b"G" if time.monotonic() % 1 < 0.5 else b""
 
 
-TALKS: dict[str, Talk] = {
+SENDERS: dict[str, SlowSender] = {
     "nothing": _nothing,
-    "a head": _a_head,
+    "a head": _head,
     "headers": _headers,
     "empty lines": _empty_lines,
-    "a body": _a_body,
+    "a body": _body,
     "chunks": _chunks,
     "trailers": _trailers,
-    "after an answer": _after_an_answer,
+    "after a response": _after_response,
 }
 
 
 @pytest.fixture(scope="module", name="impatient")
-def an_impatient_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("impatient"), **IDLE) as server:
+def fixture_impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with run_server(tmp_path_factory.mktemp("impatient"), **IDLE_SETTINGS) as server:
         yield server
 
 
 @pytest.fixture(name="small")
-def a_small_server(tmp_path: Path) -> Iterator[Server]:
-    with serving(tmp_path, **FEW) as server:
+def fixture_small(tmp_path: Path) -> Iterator[Server]:
+    with run_server(tmp_path, **LIMIT_SETTINGS) as server:
         yield server
 
 
-class Slow:
-    """Connections on which a little is said every now and then, until the server hangs up."""
+class SlowConnections:
+    """Connections that send a few bytes from time to time until the server disconnects."""
 
-    def __init__(self, server: Server, talks: list[Iterator[bytes]]) -> None:
+    def __init__(self, server: Server, senders: list[Iterator[bytes]]) -> None:
         self._selector = selectors.DefaultSelector()
-        self._open = {server.connect(): talk for talk in talks}
+        self._open = {server.connect(): sender for sender in senders}
         for sock in self._open:
             sock.setblocking(False)
             self._selector.register(sock, selectors.EVENT_READ)
@@ -112,26 +120,25 @@ class Slow:
     def __len__(self) -> int:
         return len(self._open)
 
-    def go_on(self, seconds: float) -> None:
-        """Say a little on each, and see who has been hung up on."""
-        for sock, talk in list(self._open.items()):
+    def send_some(self, seconds: float) -> None:
+        """Send a few bytes on each connection, and remove those that the server closed."""
+        for sock, sender in list(self._open.items()):
             try:
-                sock.send(next(talk))
+                sock.send(next(sender))
             except ConnectionError:
                 self._close(sock)
-        until = time.monotonic() + seconds
-        while (left := until - time.monotonic()) > 0:
-            for key, _ in self._selector.select(left):
+        deadline = time.monotonic() + seconds
+        while (remaining_s := deadline - time.monotonic()) > 0:
+            for key, _ in self._selector.select(remaining_s):
                 assert isinstance(key.fileobj, socket.socket)
-                self._hear(key.fileobj)
+                self._receive(key.fileobj)
 
     def close(self) -> None:
-        """Hang up."""
         for sock in list(self._open):
             self._close(sock)
         self._selector.close()
 
-    def _hear(self, sock: socket.socket) -> None:
+    def _receive(self, sock: socket.socket) -> None:
         try:
             if sock.recv(1 << 16):
                 return
@@ -145,116 +152,125 @@ class Slow:
         del self._open[sock]
 
 
-def test_who_never_comes_to_an_end_is_let_go_in_time(impatient: Server) -> None:
-    """Whatever they drip, and however often."""
-    slow = Slow(impatient, [TALKS[name]() for name in TALKS for _ in range(A_CROWD // len(TALKS))])
-    began = time.monotonic()
-    with honest_people(impatient) as people:
-        while len(slow) and time.monotonic() < began + PATIENCE_S:
-            slow.go_on(0.05)
-    left, took_s = len(slow), time.monotonic() - began
+def test_unfinished_requests_are_disconnected_when_idle(impatient: Server) -> None:
+    """Also if they send a few bytes from time to time."""
+    slow = SlowConnections(
+        impatient, [SENDERS[name]() for name in SENDERS for _ in range(SLOW_CLIENTS // len(SENDERS))]
+    )
+    started = time.monotonic()
+    with background_client(impatient) as background:
+        while len(slow) and time.monotonic() < started + TIMEOUT_S:
+            slow.send_some(0.05)
+    remaining, took_s = len(slow), time.monotonic() - started
     slow.close()
-    assert (left, took_s > IDLE_S, people.slowest_s < PROMPTLY_S) == (0, True, True)
+    assert (remaining, took_s > IDLE_S, background.max_latency_s < MAX_LATENCY_S) == (0, True, True)
 
 
-def test_who_reads_a_byte_at_a_time_is_let_go_in_time(impatient: Server) -> None:
-    settled(impatient)
-    before = sockets(impatient)
+def test_slow_readers_are_disconnected(impatient: Server) -> None:
+    wait_until_processed(impatient)
+    before = socket_count(impatient)
     clients = [Client(impatient, buffer=4096) for _ in range(20)]
     for client in clients:
         client.socket.sendall(request("GET", "/console/app.js") * 600)
         client.socket.settimeout(0.01)
-    deadline = time.monotonic() + PATIENCE_S
-    with honest_people(impatient) as people:
-        while sockets(impatient) > before + 4 and time.monotonic() < deadline:
+    deadline = time.monotonic() + TIMEOUT_S
+    with background_client(impatient) as background:
+        while socket_count(impatient) > before + 4 and time.monotonic() < deadline:
             for client in clients:
                 client.socket.recv(1)
     for client in clients:
         client.socket.close()
-    assert (time.monotonic() < deadline, people.slowest_s < PROMPTLY_S) == (True, True)
+    assert (time.monotonic() < deadline, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
-def test_who_hangs_up_half_way_is_let_go_at_once(server: Server) -> None:
-    for talk in (_a_head, _a_body, _chunks, _nothing):
-        with Wire(server) as wire:
-            wire.send(next(talk()))
-            wire.socket.shutdown(socket.SHUT_WR)
-            assert wire.rest() == b""
+def test_half_closed_connections_are_closed_immediately(server: Server) -> None:
+    for sender in (_head, _body, _chunks, _nothing):
+        with RawConnection(server) as connection:
+            connection.send(next(sender()))
+            connection.socket.shutdown(socket.SHUT_WR)
+            assert connection.read_to_end() == b""
 
 
-def test_who_has_waited_long_for_an_answer_has_time_for_the_next_request(impatient: Server) -> None:
+def test_idle_time_restarts_after_a_long_poll(impatient: Server) -> None:
     member = impatient.organization()
-    with Wire(impatient) as wire:
-        wire.send(get(member, f"/events?timeout={2 * IDLE_S}s"))
-        assert wire.answer().status == 200
-        wire.socket.settimeout(IDLE_S * 0.6)
+    with RawConnection(impatient) as connection:
+        connection.send(get(member, f"/events?timeout={2 * IDLE_S}s"))
+        assert connection.response().status == 200
+        connection.socket.settimeout(IDLE_S * 0.6)
         with pytest.raises(TimeoutError):
-            wire.socket.recv(1)
-        wire.socket.settimeout(PATIENCE_S)
-        wire.send(post(member, "a"))
-        assert wire.answer().status == 201
+            connection.socket.recv(1)
+        connection.socket.settimeout(TIMEOUT_S)
+        connection.send(post(member, "a"))
+        assert connection.response().status == 201
 
 
-def test_a_crowd_that_says_nothing_makes_room_for_those_who_do(small: Server) -> None:
-    with honest_people(small) as people:
-        slow = Slow(small, [TALKS[name]() for name in TALKS for _ in range(2 * ROOM // len(TALKS))])
+def test_idle_connections_are_evicted_for_active_clients(small: Server) -> None:
+    with background_client(small) as background:
+        slow = SlowConnections(
+            small, [SENDERS[name]() for name in SENDERS for _ in range(2 * CONNECTION_LIMIT // len(SENDERS))]
+        )
         for _ in range(20):
-            slow.go_on(0.01)
+            slow.send_some(0.01)
             assert small.client.get("/health", headers={"Connection": "close"}).status_code == 200
-        left = len(slow)
+        remaining = len(slow)
         slow.close()
-    assert (left < ROOM, people.slowest_s < PROMPTLY_S) == (True, True)
+    assert (remaining < CONNECTION_LIMIT, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
-def test_a_crowd_that_does_not_read_makes_room_for_those_who_do(small: Server) -> None:
-    with crowd(small) as crowded, honest_people(small) as people:
-        crowded.join(request("GET", "/openapi.json") * 40, ROOM + 10, reads=False, buffer=4096)
+def test_clients_that_do_not_read_are_evicted(small: Server) -> None:
+    with client_group(small) as group, background_client(small) as background:
+        group.connect(request("GET", "/openapi.json") * 40, CONNECTION_LIMIT + 10, reads=False, buffer=4096)
         for _ in range(5):
             assert small.client.get("/health", headers={"Connection": "close"}).status_code == 200
-    assert people.slowest_s < PROMPTLY_S
+    assert background.max_latency_s < MAX_LATENCY_S
 
 
-def test_while_all_wait_for_us_new_clients_wait_outside(small: Server) -> None:
-    """They are not to blame, so nobody is let go, and the server does not spend its time on it."""
+def test_new_clients_wait_while_all_connections_are_in_use(small: Server) -> None:
+    """Clients that wait for the server are not disconnected, and the server does not use CPU time for it."""
     member = small.organization()
     small.client.close()
-    settled(small)
-    with crowd(small) as crowded:
-        crowded.streams(get(member, "/events?timeout=1h", **NDJSON), ROOM // 2)
-        crowded.streams(get(member, "/events", **SSE), ROOM - ROOM // 2)
-        waiting = crowded.join(request("GET", "/health"), 5)
+    wait_until_processed(small)
+    with client_group(small) as group:
+        group.open_streams(get(member, "/events?timeout=1h", **NDJSON), CONNECTION_LIMIT // 2)
+        group.open_streams(get(member, "/events", **SSE), CONNECTION_LIMIT - CONNECTION_LIMIT // 2)
+        waiting = group.connect(request("GET", "/health"), 5)
         before_s = _cpu_s(small)
-        crowded.read(0.5)
+        group.read(0.5)
         assert _cpu_s(small) - before_s < 0.3
-        assert sum(client.got is None for client in waiting) >= 4
-        crowded.leave(crowded.clients[:5])
-        crowded.until(lambda: all(client.got for client in waiting))
-        assert {client.one.status for client in waiting} == {200}
-        assert not any(client.has_ended for client in crowded.clients)
+        assert sum(client.current is None for client in waiting) >= 4
+        group.disconnect(group.clients[:5])
+        group.wait_until(lambda: all(client.current for client in waiting))
+        assert {client.only_response.status for client in waiting} == {200}
+        assert not any(client.is_closed for client in group.clients)
 
 
-def test_ten_thousand_connections_are_held_and_cost_little(tmp_path: Path) -> None:
+def test_ten_thousand_connections_use_little_memory(tmp_path: Path) -> None:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     number = min(TEN_THOUSAND, hard - 1_000)
-    with ExitStack() as ending, many_files(), serving(tmp_path) as server, honest_people(server) as people:
-        memory = Memory(server)
-        some = [ending.enter_context(server.connect()) for _ in range(number)]
-        for sock in some:
+    with (
+        ExitStack() as stack,
+        raise_file_limit(),
+        run_server(tmp_path) as server,
+        background_client(server) as background,
+    ):
+        memory = MemoryUsage(server)
+        sockets = [stack.enter_context(server.connect()) for _ in range(number)]
+        for sock in sockets:
             sock.send(b"GET /health HTTP/1.1\r\nHost: x\r\n")
         assert server.client.get("/health", headers={"Connection": "close"}).status_code == 200
-        assert sockets(server) > number
+        assert socket_count(server) > number
         growth_mb = memory.growth_mb
-        for sock in some:
+        for sock in sockets:
             sock.send(b"\r\n")
-        assert {sock.recv(12) for sock in some} == {b"HTTP/1.1 200"}
-    assert (growth_mb < number * EACH_KB / 1_000, people.slowest_s < PROMPTLY_S) == (True, True)
+        assert {sock.recv(12) for sock in sockets} == {b"HTTP/1.1 200"}
+    assert (growth_mb < number * MAX_CONNECTION_KB / 1_000, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
-def test_the_server_asks_for_all_the_descriptors_that_it_needs(tmp_path: Path) -> None:
+def test_server_raises_its_file_descriptor_limit(tmp_path: Path) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(soft, 500), hard))
     try:
-        with serving(tmp_path, MOST_CONNECTIONS="1000") as server:
+        with run_server(tmp_path, MOST_CONNECTIONS="1000") as server:
             assert resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)[0] >= min(hard, 1_200)
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

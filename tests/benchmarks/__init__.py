@@ -1,1 +1,1 @@
-"""The benchmarks: what they keep of a run, and the page they write from it."""
+"""Tests of the benchmarks: results, document, simulation, metering proxy."""

@@ -1,10 +1,10 @@
 from pathlib import Path
 from xml.etree import ElementTree
 
-from benchmarks import charts, document
-from benchmarks.charts import Panel
-from benchmarks.results import Measured, Results, Row, Table
-from benchmarks.table import Goal
+from benchmarks.report import charts, document
+from benchmarks.report.charts import Panel
+from benchmarks.report.results import Measurement, Results, Row, Table
+from benchmarks.report.table import Goal
 
 FACTS = {
     "at": "2026-11-16 10:00",
@@ -21,12 +21,12 @@ FACTS = {
 SVG = "{http://www.w3.org/2000/svg}"
 
 
-def waiting(size: int, ours: float, theirs: float) -> Measured:
+def waiting(size: int, ours: float, theirs: float) -> Measurement:
     row = Row("p50", "ms", {"Annals": ours, "UmaDB": theirs}, (Goal(2, at_most=True, of="UmaDB"),))
-    return Measured("waiting", size, FACTS, (Table("append to a waiting reader", (row,)),))
+    return Measurement("waiting", size, FACTS, (Table("append to a waiting reader", (row,)),))
 
 
-def test_the_page_has_the_numbers_of_the_longest_log_and_how_they_grew(tmp_path: Path) -> None:
+def test_document_has_largest_size_and_growth(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     document.write(Results([waiting(10_000, 1.0, 1.5), waiting(1_000_000, 4.0, 1.6)]), page)
     text = page.read_text()
@@ -38,7 +38,7 @@ def test_the_page_has_the_numbers_of_the_longest_log_and_how_they_grew(tmp_path:
     assert len(list(drawing.iter(f"{SVG}circle"))) == 4
 
 
-def test_what_was_not_measured_is_said_to_be_missing(tmp_path: Path) -> None:
+def test_document_unmeasured_part_is_marked(tmp_path: Path) -> None:
     page = tmp_path / "performance.md"
     document.write(Results([waiting(10_000, 1.0, 1.5)]), page)
     section = page.read_text().partition("## Appending")[2].partition("##")[0]
@@ -46,17 +46,17 @@ def test_what_was_not_measured_is_said_to_be_missing(tmp_path: Path) -> None:
     assert "|---|" not in section
 
 
-def test_the_longest_bar_of_each_row_is_as_long_as_that_of_any_other() -> None:
+def test_bars_each_row_has_own_scale() -> None:
     drawing = ElementTree.fromstring(charts.bars([("few", {"Annals": 1, "UmaDB": 2}), ("many", {"Annals": 4e5})]))
     widths = [float(bar.get("width", "")) for bar in drawing.iter(f"{SVG}rect")]
     assert widths == [265.0, 530.0, 530.0]
 
 
-def test_a_line_goes_up_by_the_logarithm() -> None:
+def test_lines_scale_is_logarithmic() -> None:
     drawing = ElementTree.fromstring(charts.lines([Panel("p50", {"Annals": [(10, 1.0), (100, 10.0), (1000, 100.0)]})]))
     places = [(float(dot.get("cx", "")), float(dot.get("cy", ""))) for dot in drawing.iter(f"{SVG}circle")]
     assert places == [(50.0, 182.0), (193.0, 106.0), (336.0, 30.0)]
 
 
-def test_names_are_text_in_a_chart_whatever_they_are() -> None:
+def test_bars_titles_are_escaped() -> None:
     assert "a &lt;b&gt; &amp; c" in charts.bars([("a <b> & c", {"Annals": 1})])

@@ -2,8 +2,8 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.results import Measured, Results, Row, Table
-from benchmarks.table import Goal
+from benchmarks.report.results import Measurement, Results, Row, Table
+from benchmarks.report.table import Goal
 
 ROW = Row(
     "16 clients",
@@ -15,19 +15,19 @@ ROW = Row(
 TIMES = Row("poll", "ms", {"p50": 2.0, "p99": 30.0}, (Goal(5, at_most=True), Goal(25, at_most=True, column="p99")))
 
 
-def measured(part: str = "appends", size: int = 10_000, row: Row = ROW) -> Measured:
-    return Measured(part, size, {"at": "2026-11-16 10:00", "load": 0.2}, (Table("over the wire", (row,)),))
+def measured(part: str = "appends", size: int = 10_000, row: Row = ROW) -> Measurement:
+    return Measurement(part, size, {"at": "2026-11-16 10:00", "load": 0.2}, (Table("over the wire", (row,)),))
 
 
-def test_a_goal_beside_a_peer_is_a_ratio_and_one_beside_an_absent_peer_is_left_out() -> None:
-    assert [(verdict.found, verdict.is_reached) for verdict in ROW.verdicts] == [(0.5, False)]
+def test_verdicts_relative_goal_is_ratio() -> None:
+    assert [(verdict.value, verdict.is_reached) for verdict in ROW.verdicts] == [(0.5, False)]
 
 
-def test_a_goal_may_be_meant_for_another_column_than_the_first() -> None:
-    assert [(verdict.found, verdict.is_reached) for verdict in TIMES.verdicts] == [(2.0, True), (30.0, False)]
+def test_verdicts_goal_may_name_column() -> None:
+    assert [(verdict.value, verdict.is_reached) for verdict in TIMES.verdicts] == [(2.0, True), (30.0, False)]
 
 
-def test_a_table_says_how_far_one_came() -> None:
+def test_table_str_shows_verdicts() -> None:
     assert str(Table("over the wire", (ROW,))).splitlines() == [
         "over the wire        | Annals | UmaDB |                       goals",
         "---------------------+--------+-------+----------------------------",
@@ -35,21 +35,21 @@ def test_a_table_says_how_far_one_came() -> None:
     ]
 
 
-def test_what_is_kept_is_found_again(tmp_path: Path) -> None:
+def test_results_saved_are_loaded_again(tmp_path: Path) -> None:
     path = tmp_path / "build" / "results.json"
     results = Results([measured(), measured(row=TIMES, part="alone")])
     results.save(path)
     assert list(Results.load(path)) == list(results)
 
 
-def test_a_part_takes_the_place_of_the_same_part_at_the_same_size_only() -> None:
+def test_results_add_replaces_same_part_and_size() -> None:
     results = Results([measured(size=100_000), measured(size=10_000), measured("reading")])
     newer = measured(size=10_000, row=TIMES)
     results.add(newer)
-    assert results.of("appends") == [newer, measured(size=100_000)]
-    assert results.of("reading") == [measured("reading")]
+    assert results.for_part("appends") == [newer, measured(size=100_000)]
+    assert results.for_part("reading") == [measured("reading")]
 
 
 @pytest.mark.parametrize("missing", ["", "no such folder"])
-def test_before_the_first_run_there_are_no_results(tmp_path: Path, missing: str) -> None:
+def test_results_missing_file_is_empty(tmp_path: Path, missing: str) -> None:
     assert list(Results.load(tmp_path / missing / "results.json")) == []

@@ -1,1 +1,1 @@
-"""The client and the command `annals`, on a real server."""
+"""The client and the `annals` command, with a real server."""

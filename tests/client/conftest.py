@@ -1,4 +1,4 @@
-"""One server for the tests of this directory, an organization for each test, and both clients."""
+"""Fixtures: one server, an organization per test, and both clients."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -6,59 +6,59 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from annals_client import Annals
-from tests.client.completing import SHELLS as COMPLETING
-from tests.client.completing import Completes, is_missing
-from tests.client.proxy import Proxy
-from tests.client.shell import Shell, shell_of
-from tests.client.talking import Kind, Talk, hasty, talking
-from tests.serving import Member, Server, a_member, a_server
+from tests.client.both_clients import ClientFactory, ClientKind, client_factory, immediate_retries
+from tests.client.shell import Shell, shell_for
+from tests.client.shell_completion import SHELLS as COMPLETIONS
+from tests.client.shell_completion import CompletionFunction, is_missing
+from tests.fault_proxy import ScriptedProxy
+from tests.serving import Member, Server, fixture_member, fixture_server
 
-__all__ = ["a_member", "a_server"]
+__all__ = ["fixture_member", "fixture_server"]
 
 
-@pytest.fixture(params=["sync", "async"], name="talk")
-def a_talk(request: pytest.FixtureRequest) -> Iterator[Talk]:
-    """Makes clients: of each kind once."""
-    kind: Kind = request.param
-    with talking(kind) as talk:
-        yield talk
+@pytest.fixture(params=["sync", "async"], name="create_client")
+def client_factory_of_each_kind(request: pytest.FixtureRequest) -> Iterator[ClientFactory]:
+    """Creates clients. Each test runs with both kinds."""
+    kind: ClientKind = request.param
+    with client_factory(kind) as factory:
+        yield factory
 
 
 @pytest.fixture(name="annals")
-def a_client(talk: Talk, server: Server, member: Member) -> Annals:
+def a_client(create_client: ClientFactory, server: Server, member: Member) -> Annals:
     """A client of the test's organization."""
-    return talk(server.url, member.token)
+    return create_client(server.url, member.token)
 
 
 @pytest.fixture(name="proxy")
-def a_proxy(server: Server) -> Iterator[Proxy]:
-    """A proxy before the server."""
-    with Proxy(server.url) as running:
-        yield running
+def a_proxy(server: Server) -> Iterator[ScriptedProxy]:
+    """A proxy in front of the server."""
+    with ScriptedProxy("127.0.0.1", server.port) as proxy:
+        yield proxy
 
 
-@pytest.fixture(name="through")
-def a_client_through_the_proxy(talk: Talk, proxy: Proxy, member: Member) -> Annals:
-    """A client of the test's organization that finds the server by the proxy."""
-    return talk(proxy.url, member.token, manners=hasty())
+@pytest.fixture(name="proxied_annals")
+def proxied_client(create_client: ClientFactory, proxy: ScriptedProxy, member: Member) -> Annals:
+    """A client that connects to the server through the proxy."""
+    return create_client(proxy.url, member.token, retry_policy=immediate_retries())
 
 
-@pytest.fixture(name="beside")
-def a_thread_beside() -> Iterator[ThreadPoolExecutor]:
-    """Where something can wait while the test goes on."""
+@pytest.fixture(name="background")
+def background_executor() -> Iterator[ThreadPoolExecutor]:
+    """An executor for blocking calls."""
     with ThreadPoolExecutor(1) as threads:
         yield threads
 
 
 @pytest.fixture
-def completes(shell_name: str) -> Completes:
-    """A shell by its name, if this machine has it."""
+def complete(shell_name: str) -> CompletionFunction:
+    """The completion of a shell. Skips if the shell is not installed."""
     if is_missing(shell_name):
         pytest.skip(f"{shell_name} is not installed")
-    return COMPLETING[shell_name]
+    return COMPLETIONS[shell_name]
 
 
 @pytest.fixture(name="shell")
 def a_shell(member: Member) -> Shell:
-    """The shell of somebody with every right in an organization of the test's own."""
-    return shell_of(member)
+    """A shell of a member with all permissions in a new organization."""
+    return shell_for(member)

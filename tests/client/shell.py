@@ -1,4 +1,4 @@
-"""`annals` as a shell starts it."""
+"""Run the `annals` command in a subprocess."""
 
 import json
 import os
@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.serving import PATIENCE_S, ROOT, Member
+from tests.serving import ROOT, TIMEOUT_S, Member
 
 BIN = Path(sys.executable).parent
 
 
 @dataclass(frozen=True)
-class Done:
-    """What a command left behind."""
+class CommandResult:
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -28,34 +28,33 @@ class Done:
 
     @property
     def values(self) -> list[Any]:
-        """Its lines as JSON."""
+        """The output lines parsed as JSON."""
         return [json.loads(line) for line in self.lines]
 
 
 @dataclass(frozen=True)
 class Shell:
-    """A shell whose environment knows the server and a token."""
+    """Runs commands in an environment with the server URL and a token."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
 
-    def annals(self, *words: str, given: str = "", **environment: str) -> Done:
-        """Run the command to its end."""
-        done = subprocess.run(
-            [BIN / "annals", *words],
+    def annals(self, *arguments: str, stdin: str = "", **environment: str) -> CommandResult:
+        completed = subprocess.run(
+            [BIN / "annals", *arguments],
             cwd=ROOT,
             env={**self.environment, **environment},
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             check=False,
-            timeout=PATIENCE_S * 2,
+            timeout=TIMEOUT_S * 2,
         )
-        return Done(done.returncode, done.stdout, done.stderr)
+        return CommandResult(completed.returncode, completed.stdout, completed.stderr)
 
-    def start(self, *words: str) -> "subprocess.Popen[str]":
-        """Start the command; the test ends it, with Ctrl-C even where the tests themselves do not heed that."""
+    def start(self, *arguments: str) -> "subprocess.Popen[str]":
+        """Start the command. It reacts to SIGINT even if the test process ignores that signal."""
         return subprocess.Popen(
-            ["env", "--default-signal=INT", BIN / "annals", *words],
+            ["env", "--default-signal=INT", BIN / "annals", *arguments],
             cwd=ROOT,
             env=dict(self.environment),
             stdout=subprocess.PIPE,
@@ -64,8 +63,7 @@ class Shell:
         )
 
 
-def shell_of(member: Member, url: str | None = None) -> Shell:
-    """The shell of somebody with a token."""
+def shell_for(member: Member, url: str | None = None) -> Shell:
     path = f"{BIN}:{os.environ['PATH']}"
     environment = {"PATH": path, "ANNALS_URL": url or member.server.url, "ANNALS_TOKEN": member.token, "TZ": "UTC"}
     return Shell({**environment, "NO_PROXY": "127.0.0.1"})

@@ -1,4 +1,4 @@
-"""Both clients on a real server."""
+"""Both clients with a real server."""
 
 import inspect
 from datetime import UTC, datetime, timedelta
@@ -26,15 +26,15 @@ from annals_client import (
     synchronous,
 )
 from annals_client.wire import event_json
-from tests.client.proxy import Misdeed, Proxy
-from tests.client.talking import Talk
+from tests.client.both_clients import ClientFactory
+from tests.fault_proxy import HttpFault, ScriptedProxy
 from tests.serving import Member, Server
 
-HAPPENED = datetime(2026, 11, 4, 11, 7, 36, 606001, tzinfo=UTC)
+SOURCE_TIME = datetime(2026, 11, 4, 11, 7, 36, 606001, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("threaded", "looped"),
+    ("sync_class", "async_class"),
     [
         (Annals, AsyncAnnals),
         (synchronous.Queries, asynchronous.AsyncQueries),
@@ -43,21 +43,21 @@ HAPPENED = datetime(2026, 11, 4, 11, 7, 36, 606001, tzinfo=UTC)
     ],
     ids=lambda kind: kind.__name__,
 )
-def test_both_clients_have_the_same_methods_with_the_same_words(threaded: type, looped: type) -> None:
-    assert _methods(threaded) == _methods(looped)
-    assert all(_methods(threaded).values())
+def test_clients_have_same_methods_and_docstrings(sync_class: type, async_class: type) -> None:
+    assert _methods(sync_class) == _methods(async_class)
+    assert all(_methods(sync_class).values())
 
 
-def test_what_is_published_is_what_is_stored(annals: Annals, member: Member) -> None:
+def test_publish_stores_events_as_returned(annals: Annals, member: Member) -> None:
     published = annals.publish(
         [
-            NewEvent("job/create", "/job/1", Json({"n": [1, None]}), HAPPENED),
+            NewEvent("job/create", "/job/1", Json({"n": [1, None]}), SOURCE_TIME),
             NewEvent(["photo"], payload=Binary("jpeg", b"\xff\x00")),
             NewEvent("null", payload=Json(None)),
             {"type": ["as", "it", "is"]},
         ]
     )
-    stored = member.stored()["events"]
+    stored = member.read_log()["events"]
     assert [event_json(event) for event in published.events] == stored
     assert [(event.path, event.payload) for event in published.events] == [
         ("job/create", Json({"n": [1, None]})),
@@ -65,11 +65,11 @@ def test_what_is_published_is_what_is_stored(annals: Annals, member: Member) -> 
         ("null", Json(None)),
         ("as/it/is", None),
     ]
-    assert (published.events[0].source_timestamp, published.is_repeated) == (HAPPENED, False)
+    assert (published.events[0].source_timestamp, published.is_repeated) == (SOURCE_TIME, False)
     assert published.event_id == stored[-1]["eventId"]
 
 
-def test_a_vocabulary_has_its_own_events_and_may_ignore_some(annals: Annals) -> None:
+def test_publish_vocabulary_reports_ignored_events(annals: Annals) -> None:
     events = [
         {"event": "create", "node": "n1", "id": 1, "type": "backup"},
         {"event": "finish", "node": "n1", "id": 2, "type": "backup", "success": "1", "message": "?"},
@@ -79,7 +79,7 @@ def test_a_vocabulary_has_its_own_events_and_may_ignore_some(annals: Annals) -> 
     assert [ignored.place for ignored in published.ignored] == [1]
 
 
-def test_a_condition_refuses_what_was_decided_too_late(annals: Annals) -> None:
+def test_publish_matching_condition_raises_condition_failed(annals: Annals) -> None:
     seat = NewEvent("seat/taken", "/seat/12")
     free = Condition(types=["seat/taken"], keys=["/seat/12"])
     first = annals.publish([seat], condition=free)
@@ -89,7 +89,7 @@ def test_a_condition_refuses_what_was_decided_too_late(annals: Annals) -> None:
     annals.publish([seat], condition=Condition(keys=["/seat/12"], after=first.event_id))
 
 
-def test_a_key_is_good_for_the_same_events_only(annals: Annals) -> None:
+def test_publish_reused_key_with_other_events_is_refused(annals: Annals) -> None:
     first = annals.publish([NewEvent("a")], idempotency_key="once")
     again = annals.publish([NewEvent("a")], idempotency_key="once")
     assert (again.events, again.is_repeated) == (first.events, True)
@@ -97,34 +97,40 @@ def test_a_key_is_good_for_the_same_events_only(annals: Annals) -> None:
         annals.publish([NewEvent("b")], idempotency_key="once")
 
 
-@pytest.mark.parametrize("misdeed", [Misdeed.LOSE_ANSWER, Misdeed.CUT_ANSWER, Misdeed.LOSE_REQUEST, Misdeed.NOT_NOW])
-def test_whatever_becomes_of_requests_events_are_written_once(
-    misdeed: Misdeed, through: Annals, proxy: Proxy, member: Member
+@pytest.mark.parametrize(
+    "fault", [HttpFault.LOSE_RESPONSE, HttpFault.CUT_RESPONSE, HttpFault.LOSE_REQUEST, HttpFault.UNAVAILABLE]
+)
+def test_publish_with_faults_writes_once(
+    fault: HttpFault, proxied_annals: Annals, proxy: ScriptedProxy, member: Member
 ) -> None:
-    proxy.planned.extend([misdeed, misdeed, None])
-    published = through.publish([NewEvent("a"), NewEvent("b")])
-    assert [event_json(event) for event in published.events] == member.stored()["events"]
-    assert proxy.seen == [("POST", "/events")] * 3
-    assert published.is_repeated == (misdeed is not Misdeed.LOSE_REQUEST)
+    proxy.planned.extend([fault, fault, None])
+    published = proxied_annals.publish([NewEvent("a"), NewEvent("b")])
+    assert [event_json(event) for event in published.events] == member.read_log()["events"]
+    assert proxy.requests == [("POST", "/events")] * 3
+    assert published.is_repeated == (fault is not HttpFault.LOSE_REQUEST)
 
 
-def test_what_never_answers_is_unavailable_at_the_deadline(talk: Talk, proxy: Proxy, member: Member) -> None:
-    proxy.planned.extend([Misdeed.LOSE_REQUEST] * 100)
-    with pytest.raises(Unavailable, match="no answer"):
-        talk(proxy.url, member.token, deadline_s=0.3).me()
+def test_call_without_response_raises_unavailable(
+    create_client: ClientFactory, proxy: ScriptedProxy, member: Member
+) -> None:
+    proxy.planned.extend([HttpFault.LOSE_REQUEST] * 100)
+    with pytest.raises(Unavailable, match="no response"):
+        create_client(proxy.url, member.token, deadline_s=0.3).me()
 
 
-def test_a_page_of_somebody_else_is_unexpected(through: Annals, proxy: Proxy) -> None:
-    proxy.planned.append(Misdeed.BABBLE)
+def test_call_foreign_page_raises_unexpected(proxied_annals: Annals, proxy: ScriptedProxy) -> None:
+    proxy.planned.append(HttpFault.FOREIGN_PAGE)
     with pytest.raises(Unexpected, match="not JSON"):
-        through.me()
+        proxied_annals.me()
 
 
-def test_refusals_say_what_is_wrong(talk: Talk, annals: Annals, server: Server, member: Member) -> None:
+def test_refusals_have_status_and_detail(
+    create_client: ClientFactory, annals: Annals, server: Server, member: Member
+) -> None:
     with pytest.raises(NotAllowed):
-        talk(server.url, "forged").me()
+        create_client(server.url, "forged").me()
     with pytest.raises(NotAllowed, match="organization"):
-        talk(server.url, member.token, organization="foreign").system()
+        create_client(server.url, member.token, organization="foreign").system()
     with pytest.raises(NotFound):
         annals.snapshot("job", "4711")
     with pytest.raises(BadRequest) as refusal:
@@ -132,22 +138,22 @@ def test_refusals_say_what_is_wrong(talk: Talk, annals: Annals, server: Server, 
     assert (refusal.value.status, refusal.value.detail) == (400, str(refusal.value))
 
 
-def test_a_token_may_be_fetched_for_each_request(talk: Talk, server: Server, member: Member) -> None:
+def test_token_function_is_called_per_request(create_client: ClientFactory, server: Server, member: Member) -> None:
     tokens = iter(["forged", member.token])
-    annals = talk(server.url, lambda: next(tokens))
+    annals = create_client(server.url, lambda: next(tokens))
     with pytest.raises(NotAllowed):
         annals.me()
     assert annals.me()["user"] == "anna"
 
 
-def test_the_organization_can_be_named(talk: Talk, server: Server) -> None:
+def test_organization_option_selects_organization(create_client: ClientFactory, server: Server) -> None:
     first, second = server.organization(), server.organization()
     both = server.member(first.organization, second.organization)
-    talk(server.url, both.token, organization=second.organization).publish([NewEvent("there")])
-    assert [event["type"] for event in second.stored()["events"]] == [["there"]]
+    create_client(server.url, both.token, organization=second.organization).publish([NewEvent("there")])
+    assert [event["type"] for event in second.read_log()["events"]] == [["there"]]
 
 
-def test_queries_page_on_by_themselves(annals: Annals, member: Member) -> None:
+def test_queries_fetch_all_pages(annals: Annals, member: Member) -> None:
     stored = [event["eventId"] for _ in range(3) for event in member.publish("a/x", "a/y", "b")]
     assert _ids(annals.query.server(page=2)) == stored
     assert _ids(annals.query.timeseries(page=2)) == sorted(stored, reverse=True)
@@ -159,7 +165,7 @@ def test_queries_page_on_by_themselves(annals: Annals, member: Member) -> None:
     assert [event.path for event in sorted(annals.query.latest(["a/*"]), key=lambda e: e.event_id)] == ["a/x", "a/y"]
 
 
-def test_queries_take_times_and_ids(annals: Annals, member: Member) -> None:
+def test_queries_filter_by_times_and_ids(annals: Annals, member: Member) -> None:
     member.publish("a", "b")
     now = datetime.now(UTC)
     assert list(annals.query.timeseries(t_from=now + timedelta(hours=1))) == []
@@ -170,29 +176,29 @@ def test_queries_take_times_and_ids(annals: Annals, member: Member) -> None:
     assert first.id == Id(first.id.server, 1, 1)
 
 
-def test_a_snapshot_is_where_following_begins(annals: Annals) -> None:
+def test_snapshot_event_id_continues_with_follow(annals: Annals) -> None:
     annals.publish([{"TYPE": "OrderAdded", "key": "/a b/chain,7", "nodeId": "A"}], vocabulary="scheduler")
     snapshot = annals.snapshot("order", "/a b/chain,7")
     annals.publish([{"TYPE": "OrderStarted", "key": "/a b/chain,7"}], vocabulary="scheduler")
-    assert [one["nodeId"] for one in snapshot.objects] == ["A"]
+    assert [order["nodeId"] for order in snapshot.objects] == ["A"]
     changes = annals.follow(types=["scheduler/*"], after=snapshot.event_id, to_now=True)
     assert [event.type[-1] for event in changes] == ["OrderStarted"]
 
 
-def test_lists_are_searched_and_counted(annals: Annals) -> None:
+def test_snapshot_brief_searches_and_counts(annals: Annals) -> None:
     jobs = [{"event": "create", "node": "n1", "id": n, "type": "backup"} for n in (1, 2, 3)]
     annals.publish(jobs, vocabulary="job")
     listed = annals.snapshot("job", brief=True, search="backup", limit=2)
-    assert [one["path"] for one in listed.objects] == ["/3", "/2"]
+    assert [job["path"] for job in listed.objects] == ["/3", "/2"]
     assert (sum(listed.counts.values()), listed.more_follows) == (3, True)
     assert len(annals.snapshot("job").objects) == 3
 
 
-def test_observers_are_configured_replayed_and_deleted(annals: Annals, member: Member) -> None:
+def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:
     member.publish("a/x", "a/y", "b")
-    made = annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
-    assert [one["name"] for one in annals.observers.list()] == ["ops"]
-    assert annals.observers.get("ops")["since"] == made["since"]
+    created = annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    assert [observer["name"] for observer in annals.observers.list()] == ["ops"]
+    assert annals.observers.get("ops")["since"] == created["since"]
     assert [(part.deliveries, part.is_done) for part in annals.observers.replay("ops", after=0)] == [(2, True)]
     assert list(annals.observers.replay("ops", since=datetime.now(UTC) + timedelta(hours=1)))[-1].deliveries == 0
     assert list(annals.observers.failures("ops")) == []
@@ -201,24 +207,24 @@ def test_observers_are_configured_replayed_and_deleted(annals: Annals, member: M
     assert annals.observers.list() == ()
 
 
-def test_a_replay_whose_answer_is_lost_tells_nobody_twice(through: Annals, proxy: Proxy, member: Member) -> None:
+def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:
     member.publish("a/x")
-    through.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
-    proxy.planned.append(Misdeed.LOSE_ANSWER)
-    assert list(through.observers.replay("ops", after=0))[-1].is_done
-    told = member.get("/users/anna/inbox?timeout=10s").json()["eventSnapshots"]
-    assert len(told) == 1
+    proxied_annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    proxy.planned.append(HttpFault.LOSE_RESPONSE)
+    assert list(proxied_annals.observers.replay("ops", after=0))[-1].is_done
+    notifications = member.get("/users/anna/inbox?timeout=10s").json()["eventSnapshots"]
+    assert len(notifications) == 1
 
 
-def test_a_delete_whose_answer_is_lost_has_deleted(through: Annals, proxy: Proxy) -> None:
-    through.observers.put("ops", {"channel": "app", "config": {"to": "anna"}})
-    proxy.planned.append(Misdeed.LOSE_ANSWER)
-    through.observers.delete("ops")
+def test_delete_lost_response_succeeds(proxied_annals: Annals, proxy: ScriptedProxy) -> None:
+    proxied_annals.observers.put("ops", {"channel": "app", "config": {"to": "anna"}})
+    proxy.planned.append(HttpFault.LOSE_RESPONSE)
+    proxied_annals.observers.delete("ops")
     with pytest.raises(NotFound):
-        through.observers.delete("ops")
+        proxied_annals.observers.delete("ops")
 
 
-def test_one_text_is_a_list_of_one_and_no_list_selects_nothing(annals: Annals, member: Member) -> None:
+def test_filters_single_string_and_empty_list(annals: Annals, member: Member) -> None:
     member.publish("taken")
     with pytest.raises(ConditionFailed):
         annals.publish([NewEvent("")], condition=Condition(types="taken"))
@@ -227,12 +233,12 @@ def test_one_text_is_a_list_of_one_and_no_list_selects_nothing(annals: Annals, m
         annals.query.latest([])
 
 
-def test_methods_tell_their_parameters() -> None:
+def test_methods_have_signatures_of_calls() -> None:
     assert "condition" in inspect.signature(Annals("http://nowhere", "").publish).parameters
-    assert "manners" not in inspect.signature(AsyncAnnals("http://nowhere", "").follow).parameters
+    assert "policy" not in inspect.signature(AsyncAnnals("http://nowhere", "").follow).parameters
 
 
-def test_reports_the_system_and_oneself_can_be_asked_for(annals: Annals, member: Member) -> None:
+def test_reports_system_and_me(annals: Annals, member: Member) -> None:
     published = member.publish("report/ready/report")
     assert [report["name"] for report in annals.reports.list()] == ["report"]
     with pytest.raises(NotFound):
@@ -242,8 +248,8 @@ def test_reports_the_system_and_oneself_can_be_asked_for(annals: Annals, member:
 
 
 def _ids(events: Any) -> list[int]:
-    found: list[Event] = list(events)
-    return [event.event_id for event in found]
+    typed: list[Event] = list(events)
+    return [event.event_id for event in typed]
 
 
 def _methods(kind: type) -> dict[str, str | None]:

@@ -1,14 +1,14 @@
-"""Completion in the shells themselves."""
+"""Completion scripts, run in the shells."""
 
 from pathlib import Path
 
 import pytest
 
-from annals_client.cli.completion import commands
-from annals_client.cli.parser import SHELLS, parser
-from tests.client import completing
-from tests.client.completing import Completes
+from annals_client.cli.completion import subparsers
+from annals_client.cli.parser import SHELLS, create_parser
+from tests.client import shell_completion
 from tests.client.shell import Shell
+from tests.client.shell_completion import CompletionFunction
 
 
 @pytest.mark.parametrize(
@@ -21,24 +21,24 @@ from tests.client.shell import Shell
     ],
 )
 @pytest.mark.parametrize("shell_name", SHELLS)
-def test_what_is_typed_is_completed(
-    completes: Completes, shell_name: str, shell: Shell, line: str, completed: str, tmp_path: Path
+def test_completion_unique_prefix_is_completed(
+    complete: CompletionFunction, shell_name: str, shell: Shell, line: str, completed: str, tmp_path: Path
 ) -> None:
-    assert completes(shell.annals("completion", shell_name).out, line, tmp_path) == {completed}
+    assert complete(shell.annals("completion", shell_name).out, line, tmp_path) == {completed}
 
 
-def test_all_that_is_meant_is_offered(shell: Shell, tmp_path: Path) -> None:
+def test_completion_ambiguous_prefix_offers_all(shell: Shell, tmp_path: Path) -> None:
     script = shell.annals("completion", "bash").out
-    assert completing.bash(script, "annals rep", tmp_path) == {"replay", "report"}
-    assert completing.bash(script, "annals follow --t", tmp_path) == {"--token", "--types"}
+    assert shell_completion.bash(script, "annals rep", tmp_path) == {"replay", "report"}
+    assert shell_completion.bash(script, "annals follow --t", tmp_path) == {"--token", "--types"}
 
 
 @pytest.mark.parametrize("shell_name", SHELLS)
-def test_completion_knows_every_command(shell_name: str, shell: Shell) -> None:
-    [told] = shell.annals("completion", shell_name, "--json").values
-    assert told == {"script": shell.annals("completion", shell_name).out.removesuffix("\n")}
-    assert [name for name in commands(parser()) if name not in told["script"]] == []
+def test_completion_script_has_every_command(shell_name: str, shell: Shell) -> None:
+    [result] = shell.annals("completion", shell_name, "--json").values
+    assert result == {"script": shell.annals("completion", shell_name).out.removesuffix("\n")}
+    assert [name for name in subparsers(create_parser()) if name not in result["script"]] == []
 
 
-def test_every_shell_that_has_a_script_is_tried() -> None:
-    assert set(completing.SHELLS) == set(SHELLS)
+def test_completion_all_supported_shells_are_tested() -> None:
+    assert set(shell_completion.SHELLS) == set(SHELLS)

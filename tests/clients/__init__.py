@@ -1,1 +1,1 @@
-"""The proof with clients that nobody here wrote: npm's eventsource, PyPI's httpx-sse, and the browser's own."""
+"""Feeds, tested with third-party clients: npm eventsource, PyPI httpx-sse, and those of the browser."""

@@ -1,11 +1,11 @@
-// npm's eventsource. The feeds are the argument; what they get are lines of JSON.
+// The npm package eventsource. The argument lists the feeds. Prints one JSON report per line.
 import { EventSource } from "eventsource";
 import { follow } from "./with_event_source.js";
 
-const tell = (told) => process.stdout.write(`${JSON.stringify(told)}\n`);
+const report = (entry) => process.stdout.write(`${JSON.stringify(entry)}\n`);
 
-for (const errand of JSON.parse(process.argv[2])) {
+for (const task of JSON.parse(process.argv[2])) {
   const authorized = (url, init) =>
-    fetch(url, { ...init, headers: { ...init.headers, Authorization: `Bearer ${errand.token}` } });
-  follow(EventSource, { fetch: authorized }, errand, tell);
+    fetch(url, { ...init, headers: { ...init.headers, Authorization: `Bearer ${task.token}` } });
+  follow(EventSource, { fetch: authorized }, task, report);
 }

@@ -1,11 +1,11 @@
-// A page of the server's own origin. What its feeds get is kept in `told` until somebody asks.
-async ({ modules, errands, byFetch }) => {
+// Runs in a page with the origin of the server. Collects the reports in `reports`, which the test polls.
+async ({ modules, tasks, byFetch }) => {
   const module = (text) => import(`data:text/javascript,${encodeURIComponent(text)}`);
   const [parsing, withEventSource, withFetch] = await Promise.all(modules.map(module));
-  globalThis.told = [];
-  const tell = (one) => globalThis.told.push(one);
-  for (const errand of errands) {
-    if (byFetch) withFetch.follow(parsing.createParser, errand, tell);
-    else withEventSource.follow(EventSource, undefined, errand, tell);
+  globalThis.reports = [];
+  const report = (entry) => globalThis.reports.push(entry);
+  for (const task of tasks) {
+    if (byFetch) withFetch.follow(parsing.createParser, task, report);
+    else withEventSource.follow(EventSource, undefined, task, report);
   }
 }

@@ -1,4 +1,4 @@
-"""PyPI's httpx-sse, with the loop around it that its documentation leaves to whoever uses it."""
+"""The PyPI package httpx-sse with a reconnect loop, which it leaves to its users."""
 
 import socket
 import threading
@@ -9,29 +9,27 @@ from typing import Any
 import httpx
 from httpx_sse import EventSource, connect_sse
 
-from tests.clients.following import Errand
-from tests.clients.notes import PATIENCE_S, Feed, Notes
+from tests.clients.feed_client import FollowTask
+from tests.clients.recorder import TIMEOUT_S, Feed, Recorder
 
 RETRY_S = 0.5
 
 
 class HttpxSse:
-    """It reads one answer; to come back with its last id is its caller's business."""
+    """Reads one response. The caller reconnects with the last event id."""
 
     name = "httpx-sse"
 
     def missing(self) -> str | None:
-        """Nothing: it is installed with the other packages."""
         return None
 
     @contextmanager
-    def following(self, errand: Errand) -> Iterator[None]:
-        """One thread for each feed."""
-        errand.begin(self.name)
+    def follow(self, task: FollowTask) -> Iterator[None]:
+        task.start(self.name)
         with ExitStack() as running:
-            followers = [_Follower(self.name, errand, feed) for feed in errand.feeds]
+            followers = [_Follower(self.name, task, feed) for feed in task.feeds]
             for follower in followers:
-                running.callback(follower.join, PATIENCE_S)
+                running.callback(follower.join, TIMEOUT_S)
                 follower.start()
             for follower in followers:
                 running.callback(follower.stop)
@@ -39,30 +37,30 @@ class HttpxSse:
 
 
 class _Follower(threading.Thread):
-    def __init__(self, client: str, errand: Errand, feed: Feed) -> None:
+    def __init__(self, client: str, task: FollowTask, feed: Feed) -> None:
         super().__init__(daemon=True)
         self._client = client
-        self._notes: Notes = errand.notes
-        self._url = errand.url + feed.path
+        self._recorder: Recorder = task.recorder
+        self._url = task.url + feed.path
         self._feed = feed
-        self._headers = {"Authorization": f"Bearer {errand.token}"}
+        self._headers = {"Authorization": f"Bearer {task.token}"}
         self._stopped = threading.Event()
         self._socket: socket.socket | None = None
 
     def run(self) -> None:
-        """Ask again and again, each time for what comes after the last event."""
-        with httpx.Client(timeout=httpx.Timeout(PATIENCE_S), trust_env=False) as http:
+        """Reconnect repeatedly with the last event id."""
+        with httpx.Client(timeout=httpx.Timeout(TIMEOUT_S), trust_env=False) as http:
             while not self._stopped.is_set():
                 try:
                     with connect_sse(http, "GET", self._url, headers=dict(self._headers)) as source:
                         self._read(source)
-                    self._tell(lost="the answer ended")
-                except httpx.TransportError as error:  # also an answer that is no stream of events
-                    self._tell(lost=repr(error))
+                    self._report(lost="the response ended")
+                except httpx.TransportError as error:  # also raised if the response is not an event stream
+                    self._report(lost=repr(error))
                 self._stopped.wait(RETRY_S)
 
     def stop(self) -> None:
-        """Come to an end, also while nothing comes."""
+        """Stop, even while waiting for events."""
         self._stopped.set()
         if self._socket is not None:
             with suppress(OSError):
@@ -71,19 +69,19 @@ class _Follower(threading.Thread):
     def _read(self, source: EventSource) -> None:
         self._socket = source.response.extensions["network_stream"].get_extra_info("socket")
         if source.response.status_code != 200:
-            self._tell(gaveUp=source.response.status_code)
+            self._report(gaveUp=source.response.status_code)
             self._stopped.set()
         if self._stopped.is_set():
             return
-        self._tell(open=True)
+        self._report(open=True)
         for sse in source.iter_sse():
             self._headers["Last-Event-ID"] = sse.id
             if sse.data:
-                self._tell(event=sse.event, id=sse.id, data=sse.data)
+                self._report(event=sse.event, id=sse.id, data=sse.data)
             if sse.event == self._feed.last:
                 self._stopped.set()
                 return
 
-    def _tell(self, **told: Any) -> None:
-        if not self._stopped.is_set() or "gaveUp" in told:
-            self._notes.tell(self._client, {"feed": self._feed.name, **told})
+    def _report(self, **report: Any) -> None:
+        if not self._stopped.is_set() or "gaveUp" in report:
+            self._recorder.record_report(self._client, {"feed": self._feed.name, **report})

@@ -1,4 +1,4 @@
-"""A publisher that does not give up: what it sends is in the log once, whatever becomes of the server meanwhile."""
+"""A publisher that retries until each event is in the log exactly once, even if the server restarts."""
 
 import threading
 import time
@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx
 
-from tests.clients.notes import PATIENCE_S
+from tests.clients.recorder import TIMEOUT_S
 from tests.serving import Member
 
 JOB = "upgrade"
-"""The job that is followed; there are others."""
+"""The push job that is followed."""
 PAUSE_S = 0.1
 _REQUEST_S = 5.0
 
@@ -21,7 +21,7 @@ Event = dict[str, Any]
 
 
 class Publisher:
-    """Publishes the story of a push job, of small jobs beside it, and of something else."""
+    """Publishes events of a push job, of other jobs, and of another type."""
 
     def __init__(self, member: Member) -> None:
         self.acknowledged: list[Event] = []
@@ -32,43 +32,40 @@ class Publisher:
 
     @property
     def last(self) -> int:
-        """The EventId of the last event that was acknowledged."""
+        """The EventId of the last acknowledged event."""
         event_id: int = self.acknowledged[-1]["eventId"]
         return event_id
 
     def start(self) -> None:
-        """The job begins."""
-        self._push(a_start(JOB))
+        self._push(start_event(JOB))
 
     def complete(self) -> None:
-        """The job ends."""
         self._push({"event": "job_complete", "job": JOB, "status": "complete"})
 
     @contextmanager
     def busy(self) -> Iterator[None]:
-        """Publish all the time while the block runs."""
+        """Publish continuously within the block."""
         thread = threading.Thread(target=self._work, daemon=True)
         thread.start()
         try:
             yield
         finally:
             self._stopped.set()
-            thread.join(PATIENCE_S)
+            thread.join(TIMEOUT_S)
             assert not thread.is_alive()
 
     def close(self) -> None:
-        """Let its connections go."""
         self._http.close()
 
     def _work(self) -> None:
-        """Of the events in one request some follow each other on a feed, so that a cut may part them."""
+        # Some events of a request are adjacent in a feed, so that a cut can separate them.
         while not self._stopped.wait(PAUSE_S):
             node, other = f"node-{self._turns}", f"small-{self._turns}"
             self._publish("/events", {"type": ["weather", "wind"], "key": node})
             self._push(
                 {"event": "run_start", "job": JOB, "node": node},
                 {"event": "run_complete", "job": JOB, "node": node, "status": "success"},
-                a_start(other),
+                start_event(other),
                 {"event": "job_complete", "job": other, "status": "complete"},
             )
 
@@ -76,24 +73,23 @@ class Publisher:
         self._publish("/events/push", *events)
 
     def _publish(self, path: str, *events: Event) -> None:
-        """Ask, with one key, until it is acknowledged."""
+        """Send with one idempotency key until the request is acknowledged."""
         self._turns += 1
         headers = {**self._headers, "Idempotency-Key": f"turn {self._turns}"}
-        deadline = time.monotonic() + PATIENCE_S
-        while (answer := self._answer(path, events, headers)) is None:
-            assert time.monotonic() < deadline, "the server does not come back"
+        deadline = time.monotonic() + TIMEOUT_S
+        while (response := self._post(path, events, headers)) is None:
+            assert time.monotonic() < deadline, "the server did not come back"
             self._stopped.wait(PAUSE_S)
-        assert answer.status_code in (200, 201), answer.text
-        self.acknowledged += answer.json()["events"]
+        assert response.status_code in (200, 201), response.text
+        self.acknowledged += response.json()["events"]
 
-    def _answer(self, path: str, events: Sequence[Event], headers: dict[str, str]) -> httpx.Response | None:
+    def _post(self, path: str, events: Sequence[Event], headers: dict[str, str]) -> httpx.Response | None:
         try:
-            answer = self._http.post(path, json={"events": events}, headers=headers)
+            response = self._http.post(path, json={"events": events}, headers=headers)
         except httpx.TransportError:
             return None
-        return None if answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE else answer
+        return None if response.status_code == HTTPStatus.SERVICE_UNAVAILABLE else response
 
 
-def a_start(job: str) -> Event:
-    """A job is requested."""
+def start_event(job: str) -> Event:
     return {"event": "start", "job": job, "command": "upgrade", "run_timeout": 60, "node_count": 1, "user": "anna"}

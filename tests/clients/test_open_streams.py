@@ -1,21 +1,21 @@
-"""Events come while the stream is open: nothing between the log and the client's code holds them back."""
+"""Events arrive while the stream is open: nothing buffers them between the log and the client."""
 
-from tests.clients.feeds import feeds, logged, shown
-from tests.clients.following import Client, Errand
-from tests.clients.notes import Notes
+from tests.clients.feed_client import Client, FollowTask
+from tests.clients.feeds import expected_events, feeds, read_log
 from tests.clients.publisher import Publisher
+from tests.clients.recorder import Recorder
 from tests.serving import Member
 
 
-def test_an_event_arrives_while_its_stream_is_still_open(client: Client, member: Member) -> None:
-    notes, publisher = Notes(), Publisher(member)
+def test_stream_open_receives_events_immediately(client: Client, member: Member) -> None:
+    recorder, publisher = Recorder(), Publisher(member)
     publisher.start()
-    errand = Errand(member.server.url, member.token, feeds(member.organization, after=0), notes)
-    with client.following(errand):
-        notes.wait_for_event(publisher.last)
+    task = FollowTask(member.server.url, member.token, feeds(member.organization, after=0), recorder)
+    with client.follow(task):
+        recorder.wait_for_event(publisher.last)
         publisher.complete()
-        notes.wait_for_event(publisher.last)
-        connections = {feed: (diary.opened, diary.lost) for (_, feed), diary in notes.diaries.items()}
+        recorder.wait_for_event(publisher.last)
+        connections = {feed: (record.opened, record.lost) for (_, feed), record in recorder.records.items()}
     publisher.close()
-    assert connections == {feed.name: (1, 0) for feed in errand.feeds}
-    assert {feed: diary.seen for (_, feed), diary in notes.diaries.items()} == shown(logged(member))
+    assert connections == {feed.name: (1, 0) for feed in task.feeds}
+    assert {feed: record.seen for (_, feed), record in recorder.records.items()} == expected_events(read_log(member))

@@ -1,6 +1,6 @@
-"""`python -m tests.console.screenshots`: pictures of each view, light and dark, for the README.
+"""`python -m tests.console.screenshots` takes screenshots of each view in both themes, for the docs.
 
-A server of its own has a month of made-up events and some that are still going on; a report is made if there is Spark.
+Starts a server with a month of demo events and some running jobs. Adds a report if Spark is installed.
 """
 
 import subprocess
@@ -17,9 +17,9 @@ from typing import Any, Literal
 from playwright.sync_api import Page, sync_playwright
 
 from infra.tools.demo.__main__ import fill
-from infra.tools.demo.month import Wanted
+from infra.tools.demo.month import DemoSpec
 from tests.console.browsing import DESKTOP, PHONE, Console, browser, publish
-from tests.serving import JWT_KEY, ROOT, Member, serving
+from tests.serving import JWT_KEY, ROOT, Member, run_server
 
 FOLDER = ROOT / "docs" / "screenshots"
 SPARK = ROOT / ".venv-spark" / "bin" / "python"
@@ -27,17 +27,16 @@ EVENTS = 40_000
 ORGANIZATION = "local"
 A_SECOND = 24.0
 LOOK_S = 40.0
-"""So long the feed runs before it is looked at: the rate of a minute should be seen."""
+"""How long the feed runs before the screenshot, so that the rate chart is filled."""
 JOB_TYPES = ("backup", "import", "build", "deploy", "replicate")
 
 
 def main() -> None:
-    """Make all pictures."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         data_dir = Path(folder)
-        fill(data_dir, ORGANIZATION, Wanted(1, time.time_ns() // 1_000_000, EVENTS))
-        with serving(data_dir) as server, sync_playwright() as playwright, browser(playwright) as launched:
+        fill(data_dir, ORGANIZATION, DemoSpec(1, time.time_ns() // 1_000_000, EVENTS))
+        with run_server(data_dir) as server, sync_playwright() as playwright, browser(playwright) as launched:
             member = server.member(ORGANIZATION)
             _make_report(data_dir)
             _configure(member)
@@ -66,7 +65,7 @@ def _take_all(console: Console, member: Member, scheme: Literal["light", "dark"]
 
 
 def _views(member: Member) -> Mapping[str, tuple[str, Callable[[Page], None]]]:
-    """Where each picture is taken, and what must be seen first."""
+    """The address of each screenshot, and the element to wait for."""
     push = _first(member, "pushJob", "timed_out") or _first(member, "pushJob", "complete")
     jobset, job = _first(member, "jobset", "finished"), _first(member, "job", "finished")
     return {
@@ -93,7 +92,7 @@ def _seen(selector: str) -> Callable[[Page], None]:
 
 
 def _with_an_event_open(page: Page) -> None:
-    """A minute of the rate, and an event beside the list."""
+    """The rate of a minute, and an open event beside the list."""
     _seen(".rows-row:nth-child(9)")(page)
     page.wait_for_timeout(LOOK_S * 1_000)
     page.get_by_role("row").filter(has_text="job/finish").first.click()
@@ -124,13 +123,13 @@ def _make_report(data_dir: Path) -> None:
 def _configure(member: Member) -> None:
     mail = {"from": "annals@example.org", "to": "ops@example.org"}
     about = {"types": ["job/finish/*", "job/clean/*"]}
-    member.ask("PUT", "/observers/ops", json={"channel": "mail", **about, "config": mail})
-    member.ask("PUT", "/observers/my-jobs", json={"channel": "app", "scope": "private", "events": "create, finish"})
+    member.request("PUT", "/observers/ops", json={"channel": "mail", **about, "config": mail})
+    member.request("PUT", "/observers/my-jobs", json={"channel": "app", "scope": "private", "events": "create, finish"})
 
 
 @contextmanager
 def _busy(member: Member) -> Iterator[None]:
-    """Jobs that come, work and end, until the pictures are taken."""
+    """Publish jobs until the screenshots are taken."""
     over = threading.Event()
     thread = threading.Thread(target=_work, args=(member, over), daemon=True)
     thread.start()

@@ -1,4 +1,4 @@
-"""Everybody can use it: axe-core finds no serious problem in any view, light or dark, wide or narrow."""
+"""Accessibility: axe-core finds no serious violation in any view, in both themes and at all widths."""
 
 from typing import Any
 
@@ -27,7 +27,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_a_view_has_no_serious_problem_light_or_dark(console: Console, demo: Member, axe: str, place: str) -> None:
+def test_view_has_no_serious_violation_in_either_theme(console: Console, demo: Member, axe: str, place: str) -> None:
     console.page.emulate_media(color_scheme="light", reduced_motion="reduce")
     page = console.open(demo, PLACES[place])
     page.locator("main h1").wait_for()
@@ -38,21 +38,21 @@ def test_a_view_has_no_serious_problem_light_or_dark(console: Console, demo: Mem
 
 
 @pytest.mark.parametrize("collection", ["job", "jobset", "pushJob"])
-def test_an_object_has_no_serious_problem(console: Console, demo: Member, axe: str, collection: str) -> None:
+def test_object_page_has_no_serious_violation(console: Console, demo: Member, axe: str, collection: str) -> None:
     first = demo.get(f"/objects/{collection}?brief=yes&limit=1").json()["elements"][0]
     page = console.open(demo, f"#/objects/{collection}{first['path']}")
     page.locator(".timeline rect.span").first.wait_for()
     assert _problems(page, axe) == []
 
 
-def test_an_open_event_has_no_serious_problem(console: Console, demo: Member, axe: str) -> None:
+def test_event_panel_has_no_serious_violation(console: Console, demo: Member, axe: str) -> None:
     page = console.open(demo)
     page.locator(".rows-view .rows-row").first.click()
     page.locator(".neighbours li").nth(2).wait_for()
     assert _problems(page, axe) == []
 
 
-def test_sign_in_and_empty_states_have_no_serious_problem(console: Console, member: Member, axe: str) -> None:
+def test_sign_in_and_empty_pages_have_no_serious_violation(console: Console, member: Member, axe: str) -> None:
     console.page.goto(member.server.url)
     console.page.get_by_label("Token", exact=True).wait_for()
     assert _problems(console.page, axe) == []
@@ -62,7 +62,7 @@ def test_sign_in_and_empty_states_have_no_serious_problem(console: Console, memb
 
 
 @pytest.mark.parametrize("place", ["#/live", "#/objects/job", "#/observers?new=yes", "#/system", "#/api/events"])
-def test_nothing_sticks_out_at_any_width(console: Console, demo: Member, place: str) -> None:
+def test_no_overflow_at_any_width(console: Console, demo: Member, place: str) -> None:
     page = console.open(demo, place)
     page.locator("main h1").wait_for()
     page.locator(".waiting").first.wait_for(state="detached")
@@ -73,7 +73,7 @@ def test_nothing_sticks_out_at_any_width(console: Console, demo: Member, place: 
         assert page.evaluate(FITS) == [width, True], width
 
 
-def test_the_states_of_the_feed_are_told_to_those_who_hear_the_page(console: Console, member: Member) -> None:
+def test_feed_states_are_announced(console: Console, member: Member) -> None:
     publish(member, {"type": ["a"]})
     page = console.open(member)
     page.get_by_role("status").filter(has_text="Connected").wait_for()

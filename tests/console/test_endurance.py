@@ -1,4 +1,4 @@
-"""The console under load, and through a restart of the server."""
+"""The console under load and across a server restart."""
 
 import signal
 from pathlib import Path
@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.console.browsing import Console, eventually, publish
-from tests.console.pouring import BATCH, pouring
-from tests.serving import Member, Server, serving
+from tests.console.event_load import BATCH, publish_steadily
+from tests.serving import Member, Server, run_server
 
 SECONDS = 12
 MEASURED_S = 10
@@ -30,11 +30,11 @@ WATCH = """() => {
 }"""
 
 
-def test_500_events_a_second_leave_the_page_responsive_and_its_memory_bounded(console: Console, member: Member) -> None:
+def test_live_page_500_events_per_s_stays_responsive(console: Console, member: Member) -> None:
     publish(member, {"type": ["first"]})
     page = console.open(member)
     console.wait_for_state("connected")
-    with pouring(member, SECONDS) as written:
+    with publish_steadily(member, SECONDS) as written:
         console.wait("() => Number(document.querySelector('.live').dataset.seen) > 500")
         page.evaluate(WATCH)
         page.wait_for_function("ms => performance.now() > ms", arg=_now(console) + MEASURED_S * 1000, timeout=60_000)
@@ -49,7 +49,7 @@ def test_500_events_a_second_leave_the_page_responsive_and_its_memory_bounded(co
     assert page.get_by_role("grid").get_attribute("aria-rowcount") == str(KEPT + 1)
 
 
-def test_a_list_of_objects_under_load_stays_responsive(console: Console, member: Member) -> None:
+def test_object_list_under_load_stays_responsive(console: Console, member: Member) -> None:
     create = [{"event": "create", "node": "n1", "id": n, "type": "backup"} for n in range(1, 501)]
     publish(member, *create, vocabulary="job")
     page = console.open(member, "#/objects/job")
@@ -64,8 +64,8 @@ def test_a_list_of_objects_under_load_stays_responsive(console: Console, member:
     assert watched["longest"] < LONGEST_FRAME_MS, watched
 
 
-def test_after_a_restart_of_the_server_nothing_is_lost_and_nothing_doubled(console: Console, tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_live_page_after_restart_shows_each_event_once(console: Console, tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         port = str(server.port)
         publish(member, *_numbered(0, 20))
@@ -76,7 +76,7 @@ def test_after_a_restart_of_the_server_nothing_is_lost_and_nothing_doubled(conso
         server.signal(signal.SIGTERM)
         assert server.exit_code() == 0
         console.wait_for_state("reconnecting")
-    with serving(tmp_path, PORT=port) as again:
+    with run_server(tmp_path, PORT=port) as again:
         _publish_to(again, member, 40, 300)
         console.wait_for_state("connected")
         _publish_to(again, member, 300, 320)
@@ -87,9 +87,9 @@ def test_after_a_restart_of_the_server_nothing_is_lost_and_nothing_doubled(conso
 
 
 @pytest.mark.parametrize("place", ["#/objects/job", "#/objects/job/1"])
-def test_objects_recover_from_a_restart_too(console: Console, tmp_path: Path, place: str) -> None:
+def test_objects_page_recovers_after_restart(console: Console, tmp_path: Path, place: str) -> None:
     told = {"event": "create", "node": "n1", "id": 1, "type": "backup"}
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         member, port = server.organization(), str(server.port)
         publish(member, told, vocabulary="job")
         page = console.open(member, place)
@@ -97,7 +97,7 @@ def test_objects_recover_from_a_restart_too(console: Console, tmp_path: Path, pl
         console.wait_for_state("connected")
         server.signal(signal.SIGKILL)
         console.wait_for_state("reconnecting")
-    with serving(tmp_path, PORT=port) as again:
+    with run_server(tmp_path, PORT=port) as again:
         back = again.member(member.organization)
         publish(back, {**told, "event": "finish", "success": "0", "message": "broken"}, vocabulary="job")
         page.get_by_text("failed").first.wait_for()
@@ -113,7 +113,7 @@ def _publish_to(server: Server, member: Member, first: int, end: int) -> None:
 
 
 def _all_keys(console: Console) -> list[str]:
-    """All keys of the list, read by scrolling through it as a person would."""
+    """All keys of the list, read by scrolling through it."""
     view = console.page.get_by_role("grid")
     found: dict[int, str] = {}
     rows = int(console.page.get_by_role("grid").get_attribute("aria-rowcount") or 0) - 1

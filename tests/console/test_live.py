@@ -1,19 +1,19 @@
-"""Live: events as they come."""
+"""The Live page."""
 
 import json
 import time
 from pathlib import Path
 
 from tests.console.browsing import Console, eventually, publish, shown_event
-from tests.serving import PATIENCE_S, Member, serving
+from tests.serving import TIMEOUT_S, Member, run_server
 
 
 def numbered(first: int, last: int) -> list[dict[str, object]]:
-    """Events whose keys say which they are."""
+    """Events with numbered keys."""
     return [{"type": ["count", "up"], "key": f"/n/{number}"} for number in range(first, last + 1)]
 
 
-def test_events_come_as_they_are_published_the_newest_first(console: Console, member: Member) -> None:
+def test_events_appear_newest_first(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 3))
     console.open(member)
     console.wait_for_state("connected")
@@ -23,7 +23,7 @@ def test_events_come_as_they_are_published_the_newest_first(console: Console, me
     assert console.cells("cell-key") == ["/n/5", "/n/4", "/n/3", "/n/2", "/n/1"]
 
 
-def test_the_log_can_be_filtered_by_type_key_and_vocabulary(console: Console, member: Member) -> None:
+def test_filter_by_type_key_and_vocabulary(console: Console, member: Member) -> None:
     publish(member, {"type": ["deploy", "started"], "key": "/web"}, {"type": ["deploy", "done"], "key": "/db"})
     publish(member, {"event": "create", "node": "n1", "id": 7, "type": "backup"}, vocabulary="job")
     page = console.open(member)
@@ -47,7 +47,7 @@ def test_the_log_can_be_filtered_by_type_key_and_vocabulary(console: Console, me
     assert console.cells("cell-type")[0] == "deploy/late"
 
 
-def test_a_pause_loses_nothing(console: Console, member: Member) -> None:
+def test_pause_loses_no_events(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     page = console.open(member)
     console.wait_for_state("connected")
@@ -60,7 +60,7 @@ def test_a_pause_loses_nothing(console: Console, member: Member) -> None:
     assert console.cells("cell-key") == [f"/n/{number}" for number in range(9, 0, -1)]
 
 
-def test_what_waits_too_long_stays_with_the_server_and_comes_when_it_goes_on(console: Console, member: Member) -> None:
+def test_long_pause_resumes_from_the_server(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     page = console.open(member)
     console.wait_for_state("connected")
@@ -73,7 +73,7 @@ def test_what_waits_too_long_stays_with_the_server_and_comes_when_it_goes_on(con
     eventually(page, lambda: console.cells("cell-key")[0] == "/n/6501")
 
 
-def test_an_event_opens_with_its_json_and_its_place_in_the_log(console: Console, member: Member) -> None:
+def test_event_panel_shows_json_and_position(console: Console, member: Member) -> None:
     events = publish(member, *numbered(1, 3)) + publish(member, *numbered(4, 6))
     page = console.open(member)
     page.get_by_role("row").filter(has_text="/n/4").click()
@@ -90,7 +90,7 @@ def test_an_event_opens_with_its_json_and_its_place_in_the_log(console: Console,
     assert page.get_by_label("The event as JSON").count() == 0
 
 
-def test_the_list_is_walked_with_keys_and_holds_on_to_what_is_marked(console: Console, member: Member) -> None:
+def test_arrow_keys_move_and_keep_the_selected_row(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 5))
     page = console.open(member)
     page.get_by_role("grid").focus()
@@ -102,7 +102,7 @@ def test_the_list_is_walked_with_keys_and_holds_on_to_what_is_marked(console: Co
     assert shown_event(page)["key"] == "/n/4"
 
 
-def test_who_looks_further_down_keeps_seeing_what_they_saw(console: Console, member: Member) -> None:
+def test_scrolled_list_keeps_its_position(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 200))
     page = console.open(member)
     console.wait_for_state("connected")
@@ -112,7 +112,7 @@ def test_who_looks_further_down_keeps_seeing_what_they_saw(console: Console, mem
     publish(member, *numbered(201, 260))
     eventually(page, lambda: page.get_by_role("grid").get_attribute("aria-rowcount") == "261")
     assert page.get_by_role("row").filter(has_text="/n/95").bounding_box() == before
-    page.get_by_role("button", name="To the newest").click()
+    page.get_by_role("button", name="Jump to newest").click()
     eventually(page, lambda: console.cells("cell-key")[0] == "/n/260")
 
 
@@ -125,14 +125,14 @@ def test_the_rate_is_drawn(console: Console, member: Member) -> None:
     assert page.locator(".rate-bars").get_attribute("d")
 
 
-def test_only_what_is_seen_is_in_the_page(console: Console, demo: Member) -> None:
+def test_only_visible_rows_are_in_the_page(console: Console, demo: Member) -> None:
     page = console.open(demo)
     console.wait_for_state("connected")
     assert int(page.get_by_role("grid").get_attribute("aria-rowcount") or 0) > 200
     assert page.locator(".rows-view .rows-row").count() < 60
 
 
-def test_behind_a_proxy_that_holds_streams_back_it_polls(console: Console, member: Member) -> None:
+def test_feed_behind_buffering_proxy_polls(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     page = console.page
     page.clock.install()
@@ -151,8 +151,8 @@ def test_behind_a_proxy_that_holds_streams_back_it_polls(console: Console, membe
     assert len(held) == 1
 
 
-def test_a_server_that_cannot_stream_is_followed_all_the_same(console: Console, tmp_path: Path) -> None:
-    with serving(tmp_path, STREAMS="no", LONGEST_POLL="1") as server:
+def test_feed_without_streaming_uses_pages(console: Console, tmp_path: Path) -> None:
+    with run_server(tmp_path, STREAMS="no", LONGEST_POLL="1") as server:
         member = server.organization()
         publish(member, *numbered(1, 1))
         console.open(member)
@@ -162,7 +162,7 @@ def test_a_server_that_cannot_stream_is_followed_all_the_same(console: Console, 
         console.page.goto("about:blank")
 
 
-def test_a_feed_that_has_much_to_catch_up_with_says_so(console: Console, member: Member) -> None:
+def test_lagging_feed_shows_catching_up(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     console.page.clock.install(time=time.time() + 3_600)
     console.open(member)
@@ -172,8 +172,8 @@ def test_a_feed_that_has_much_to_catch_up_with_says_so(console: Console, member:
     console.wait_for_state("connected")
 
 
-def test_a_gap_that_retention_made_is_told(console: Console, tmp_path: Path) -> None:
-    with serving(tmp_path, RETENTION_EVENTS="5") as server:
+def test_retention_gap_is_shown(console: Console, tmp_path: Path) -> None:
+    with run_server(tmp_path, RETENTION_EVENTS="5") as server:
         member = server.organization()
         publish(member, *numbered(1, 1))
         page = console.open(member)
@@ -184,13 +184,13 @@ def test_a_gap_that_retention_made_is_told(console: Console, tmp_path: Path) -> 
             publish(member, *numbered(number, number))
             assert member.get("/events?limit=-1").json()["eventSnapshots"][0]["key"] == f"/n/{number}"
         console.context.set_offline(False)
-        page.get_by_role("alert").get_by_text("Torn").wait_for(timeout=PATIENCE_S * 1000)
+        page.get_by_role("alert").get_by_text("Gap: some events").wait_for(timeout=TIMEOUT_S * 1000)
         eventually(page, lambda: console.cells("cell-key")[0] == "/n/39")
-        page.get_by_role("button", name="Understood").click()
+        page.get_by_role("button", name="Dismiss").click()
         page.goto("about:blank")
 
 
-def test_an_empty_log_says_how_to_publish_the_first_event(console: Console, member: Member) -> None:
+def test_empty_log_shows_publish_command(console: Console, member: Member) -> None:
     page = console.open(member)
     page.get_by_role("heading", name="No events yet").wait_for()
     line = page.get_by_label("Publish an event", exact=True).inner_text()
@@ -201,6 +201,6 @@ def test_an_empty_log_says_how_to_publish_the_first_event(console: Console, memb
     console.wait("() => document.querySelector('.rows-view .cell-key')?.textContent === '/greeting'")
 
 
-def test_a_filter_that_breaks_a_rule_is_told_in_the_servers_words(console: Console, demo: Member) -> None:
+def test_bad_filter_shows_the_servers_message(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/live?types=a/*/b")
     page.get_by_role("alert").get_by_text("Bad Request").wait_for()

@@ -1,4 +1,4 @@
-"""Modules of the console that have rules of their own, in the browser that runs them."""
+"""Unit tests of console modules, run in the browser."""
 
 from collections.abc import Sequence
 
@@ -23,27 +23,27 @@ STREAMS: dict[str, tuple[Sequence[str], list[list[str | None]], int | None]] = {
         None,
     ),
     "data of two lines": (["data: a\ndata:b\n\n"], [[None, "message", "a\nb"]], None),
-    "one space is no data": (["data:  a\n\n"], [[None, "message", " a"]], None),
+    "a single space is empty data": (["data:  a\n\n"], [[None, "message", " a"]], None),
     "a name": (["event: Torn\nid: 7\ndata: x\n\n"], [["7", "Torn", "x"]], None),
     "a position without data": (["id: 9\n\n"], [["9", "message", None]], None),
     "comments say nothing": ([":keepalive\n", ":keepalive\n"], [], None),
     "retry": (["retry: 1000\n"], [], 1000),
-    "a retry that is none": (["retry: soon\n"], [], None),
+    "an invalid retry": (["retry: soon\n"], [], None),
     "a mark of the byte order": (["\ufeffdata: a\n\n"], [[None, "message", "a"]], None),
-    "what has not ended is no event": (["data: a\n"], [], None),
+    "an unfinished event is not returned": (["data: a\n"], [], None),
     "a field without a colon": (["data\n\n"], [[None, "message", ""]], None),
 }
 
 
 @pytest.mark.parametrize("name", STREAMS)
-def test_server_sent_events_are_read_as_the_standard_says(console: Console, member: Member, name: str) -> None:
+def test_sse_parser_follows_the_standard(console: Console, member: Member, name: str) -> None:
     pieces, events, retry = STREAMS[name]
     console.page.goto(member.server.url)
     assert console.page.evaluate(PARSE, pieces) == {"events": events, "retry": retry}
 
 
 @pytest.mark.parametrize("added", [[1], [1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5, 6, 7], list(range(1, 30))])
-def test_a_ring_keeps_the_newest(console: Console, member: Member, added: list[int]) -> None:
+def test_ring_keeps_the_newest(console: Console, member: Member, added: list[int]) -> None:
     script = """async ([most, added]) => {
         const {Ring} = await import('/console/parts/ring.js');
         const ring = new Ring(most);
@@ -58,9 +58,7 @@ def test_a_ring_keeps_the_newest(console: Console, member: Member, added: list[i
     ("seconds", "words"),
     [(0.2, "200 ms"), (1, "1 s"), (59.4, "59 s"), (60, "1 min"), (162, "2.7 min"), (5_400, "1.5 h"), (86_400, "1 d")],
 )
-def test_durations_are_written_in_the_unit_that_fits(
-    console: Console, member: Member, seconds: float, words: str
-) -> None:
+def test_duration_uses_the_largest_fitting_unit(console: Console, member: Member, seconds: float, words: str) -> None:
     console.page.goto(member.server.url)
     script = "async seconds => (await import('/console/time.js')).duration(seconds)"
     assert console.page.evaluate(script, seconds) == words

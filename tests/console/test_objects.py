@@ -1,4 +1,4 @@
-"""Objects: lists that stay live, and one object now and then."""
+"""The Objects pages: live lists, and one object in the present and the past."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from tests.serving import Member
 
 
 def job(number: int, event: str, **more: Any) -> dict[str, Any]:
-    """An event of a job, as AnyJob writes it."""
+    """A job event in AnyJob's format."""
     kind = {} if event == "redirect" else {"type": "backup"}
     return {"event": event, "node": "n1", "id": number, **kind, **more}
 
 
 def a_finished_job(member: Member, number: int = 7) -> list[dict[str, Any]]:
-    """A job that logged something and finished; each event is a commit."""
+    """A job with log lines that finished; each event is its own commit."""
     told = [
         job(number, "create", params={"db": "orders"}, props={"author": "anna"}),
         job(number, "progress", state="running", progress="40%"),
@@ -25,7 +25,7 @@ def a_finished_job(member: Member, number: int = 7) -> list[dict[str, Any]]:
     return [one for event in told for one in publish(member, event, vocabulary="job")]
 
 
-def test_a_list_stays_live_as_a_new_snapshot_would_be(console: Console, member: Member) -> None:
+def test_live_list_equals_a_new_snapshot(console: Console, member: Member) -> None:
     publish(member, *(job(number, "create") for number in range(1, 5)), vocabulary="job")
     page = console.open(member, "#/objects/job")
     console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 4")
@@ -49,7 +49,7 @@ def test_a_list_stays_live_as_a_new_snapshot_would_be(console: Console, member: 
     assert {tuple(text.split()) for text in chips} == {(state, str(n)) for state, n in brief["counts"].items()}
 
 
-def test_a_state_and_a_search_narrow_the_list(console: Console, member: Member) -> None:
+def test_state_and_search_filter_the_list(console: Console, member: Member) -> None:
     states = {"deploy-1": "complete", "deploy-2": "quorum_failed", "deploy-3": "complete"}
     start = {"event": "start", "command": "deploy", "run_timeout": 900, "quorum": 1, "node_count": 1, "user": "anna"}
     publish(member, *({**start, "job": job} for job in states), vocabulary="push")
@@ -67,7 +67,7 @@ def test_a_state_and_a_search_narrow_the_list(console: Console, member: Member) 
     page.get_by_role("heading", name="Nothing matches").wait_for()
 
 
-def test_orders_are_in_folders_with_their_statistics(console: Console, member: Member) -> None:
+def test_orders_show_folders_and_statistics(console: Console, member: Member) -> None:
     keys = ["/shop/eu/checkout,1", "/shop/checkout,2", "/data/load,3"]
     publish(member, *({"TYPE": "OrderAdded", "key": key, "nodeId": "100"} for key in keys), vocabulary="scheduler")
     page = console.open(member, "#/objects/order")
@@ -83,7 +83,7 @@ def test_orders_are_in_folders_with_their_statistics(console: Console, member: M
 
 
 @pytest.mark.parametrize("collection", ["job", "jobset", "pushJob", "jobChain", "task", "fileBased", "scheduler"])
-def test_each_collection_of_the_demo_is_listed_and_opens(console: Console, demo: Member, collection: str) -> None:
+def test_demo_collection_is_listed_and_opens(console: Console, demo: Member, collection: str) -> None:
     page = console.open(demo, f"#/objects/{collection}")
     first = page.locator(".rows-view .rows-row").first
     first.click()
@@ -92,7 +92,7 @@ def test_each_collection_of_the_demo_is_listed_and_opens(console: Console, demo:
     assert page.locator(".object-state").inner_text() not in ("", "gone", "unknown")
 
 
-def test_a_job_shows_its_result_its_logs_and_its_times_to_scale(console: Console, member: Member) -> None:
+def test_job_page_shows_result_logs_and_timeline(console: Console, member: Member) -> None:
     events = a_finished_job(member)
     page = console.open(member, "#/objects/job/7")
     page.get_by_label("Result").get_by_text("all copied").wait_for()
@@ -105,7 +105,7 @@ def test_a_job_shows_its_result_its_logs_and_its_times_to_scale(console: Console
     assert page.locator(".object-events tbody tr").count() == 4
 
 
-def test_a_slider_shows_the_state_at_an_earlier_event(console: Console, member: Member) -> None:
+def test_slider_shows_past_state(console: Console, member: Member) -> None:
     events = a_finished_job(member)
     page = console.open(member, "#/objects/job/7")
     page.locator(".object-state").get_by_text("finished").wait_for()
@@ -124,7 +124,7 @@ def test_a_slider_shows_the_state_at_an_earlier_event(console: Console, member: 
     page.locator(".object-state").get_by_text("finished").wait_for()
 
 
-def test_an_open_object_stays_live(console: Console, member: Member) -> None:
+def test_object_page_is_live(console: Console, member: Member) -> None:
     publish(member, job(7, "create"), vocabulary="job")
     page = console.open(member, "#/objects/job/7")
     page.locator(".object-state").get_by_text("created").wait_for()
@@ -134,7 +134,7 @@ def test_an_open_object_stays_live(console: Console, member: Member) -> None:
     page.get_by_label("Result").get_by_text("disk full").wait_for()
 
 
-def test_a_push_job_is_shown_as_its_nodes_in_their_states(console: Console, member: Member) -> None:
+def test_push_job_page_shows_node_states(console: Console, member: Member) -> None:
     def push(event: str, **more: Any) -> dict[str, Any]:
         return {"event": event, "job": "j1", **more}
 
@@ -157,7 +157,7 @@ def test_a_push_job_is_shown_as_its_nodes_in_their_states(console: Console, memb
     nodes.get_by_text("succeeded").wait_for()
 
 
-def test_a_jobset_is_shown_as_the_bars_of_its_jobs(console: Console, member: Member) -> None:
+def test_jobset_page_shows_bars_of_its_jobs(console: Console, member: Member) -> None:
     planned = [{"node": "n1", "type": "backup", "params": {}, "props": {}}] * 2
     publish(member, {"event": "createJobSet", "node": "n1", "id": 3, "props": {}, "jobs": planned}, vocabulary="job")
     publish(member, job(31, "create", jobset=3), job(32, "create", jobset=3), vocabulary="job")
@@ -171,14 +171,14 @@ def test_a_jobset_is_shown_as_the_bars_of_its_jobs(console: Console, member: Mem
     page.locator(".object-state").get_by_text("created").wait_for()
 
 
-def test_what_never_was_is_told_in_words(console: Console, member: Member) -> None:
+def test_unknown_object_shows_not_found(console: Console, member: Member) -> None:
     page = console.open(member, "#/objects/job/99")
     page.get_by_text("Not Found (404)").wait_for()
     page.goto(f"{member.server.url}/#/objects/nonsense")
-    page.get_by_text('There are no objects called "nonsense".').wait_for()
+    page.get_by_text('Unknown collection "nonsense".').wait_for()
 
 
-def test_a_collection_without_objects_says_how_to_begin_one(console: Console, member: Member) -> None:
+def test_empty_collection_shows_publish_command(console: Console, member: Member) -> None:
     page = console.open(member, "#/objects/pushJob")
     page.get_by_role("heading", name="No push jobs yet").wait_for()
     assert f"curl {member.server.url}/events/push " in page.get_by_label("Publish an event", exact=True).inner_text()

@@ -1,4 +1,4 @@
-"""Observers: configure, preview, test, and what failed."""
+"""The Observers pages: configure, preview, test, failed deliveries."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 
 from tests.console.browsing import Console, eventually, publish
-from tests.serving import Member, serving
+from tests.serving import Member, run_server
 
 BREAKING = '{{ message }}{% if message == "break" %}{{ nothing.at.all }}{% endif %}'
-"""A template that fails for some events, so that their messages are parked at once."""
+"""A template that fails for some events, so that their deliveries are parked at once."""
 
 
 @pytest.fixture(scope="module")
 def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
-    """Somebody in an organization of a server with a template that may fail."""
+    """A member on a server with the failing template."""
     folder = tmp_path_factory.mktemp("observers")
     (folder / "templates" / "app").mkdir(parents=True)
     (folder / "templates" / "app" / "finish.subject.j2").write_text(BREAKING)
-    with serving(folder / "data", TEMPLATES_PATH=str(folder / "templates")) as server:
+    with run_server(folder / "data", TEMPLATES_PATH=str(folder / "templates")) as server:
         yield server.organization()
 
 
@@ -28,13 +28,13 @@ def finish(number: int, message: str, success: str = "1") -> list[dict[str, Any]
     return [{**common, "event": "create"}, {**common, "event": "finish", "success": success, "message": message}]
 
 
-def test_nobody_is_told_until_there_is_an_observer(console: Console, member: Member) -> None:
+def test_no_observers_shows_create_command(console: Console, member: Member) -> None:
     page = console.open(member, "#/observers")
-    page.get_by_role("heading", name="Nobody is told about anything yet").wait_for()
-    assert f"{member.server.url}/observers/ops" in page.get_by_label("Make an observer", exact=True).inner_text()
+    page.get_by_role("heading", name="No observers yet").wait_for()
+    assert f"{member.server.url}/observers/ops" in page.get_by_label("Create an observer", exact=True).inner_text()
 
 
-def test_a_new_observer_is_previewed_for_a_real_event_while_it_is_written(console: Console, owner: Member) -> None:
+def test_new_observer_form_previews_a_real_event(console: Console, owner: Member) -> None:
     publish(owner, *finish(1, "first"), *finish(2, "second", "0"), vocabulary="job")
     page = console.open(owner, "#/observers?new=yes")
     page.get_by_label("Name").fill("night-shift")
@@ -44,15 +44,15 @@ def test_a_new_observer_is_previewed_for_a_real_event_while_it_is_written(consol
     page.get_by_label("To", exact=True).fill("night@example.org")
     page.get_by_label("From").fill("annals@example.org")
     preview = page.get_by_label("Preview", exact=True)
-    preview.get_by_text("would tell", exact=True).wait_for()
+    preview.get_by_text("would notify", exact=True).wait_for()
     frame = page.frame_locator(".mail-frame")
     frame.get_by_text("second", exact=True).wait_for()
     page.get_by_label("Filter").fill('event.success == "1"')
-    preview.get_by_text("filter does not hold").wait_for()
+    preview.get_by_text("the filter does not match the event").wait_for()
     page.get_by_label("Filter").fill("event.success ==")
     preview.get_by_role("alert").wait_for()
     page.get_by_label("Filter").fill("")
-    preview.get_by_text("would tell", exact=True).wait_for()
+    preview.get_by_text("would notify", exact=True).wait_for()
     page.get_by_role("button", name="Save").click()
     page.get_by_role("heading", name="night-shift").wait_for()
     saved = owner.get("/observers/night-shift").json()
@@ -60,10 +60,10 @@ def test_a_new_observer_is_previewed_for_a_real_event_while_it_is_written(consol
     assert saved["config"] == {"to": "night@example.org", "from": "annals@example.org"}
 
 
-def test_a_mail_is_shown_with_its_own_styles_though_the_page_allows_none(console: Console, owner: Member) -> None:
+def test_mail_preview_keeps_inline_styles(console: Console, owner: Member) -> None:
     publish(owner, *finish(11, "styled"), vocabulary="job")
     config = {"to": "a@example.org", "from": "b@example.org"}
-    owner.ask("PUT", "/observers/styled", json={"channel": "mail", "types": ["job/finish/*"], "config": config})
+    owner.request("PUT", "/observers/styled", json={"channel": "mail", "types": ["job/finish/*"], "config": config})
     page = console.open(owner, "#/observers/styled")
     cell = page.frame_locator(".mail-frame").get_by_text("Job finished").first
     cell.wait_for()
@@ -71,9 +71,11 @@ def test_a_mail_is_shown_with_its_own_styles_though_the_page_allows_none(console
     assert cell.evaluate("one => one.hasAttribute('data-style') || !!one.closest('[data-style]')")
 
 
-def test_a_preview_can_be_for_another_event(console: Console, owner: Member) -> None:
+def test_preview_for_a_chosen_event(console: Console, owner: Member) -> None:
     events = publish(owner, *finish(21, "the earlier one"), *finish(22, "the later one"), vocabulary="job")
-    owner.ask("PUT", "/observers/choosy", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}})
+    owner.request(
+        "PUT", "/observers/choosy", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}}
+    )
     page = console.open(owner, "#/observers/choosy")
     page.locator(".preview-subject").get_by_text("the later one").wait_for()
     place = events[1]["id"]
@@ -81,8 +83,10 @@ def test_a_preview_can_be_for_another_event(console: Console, owner: Member) -> 
     page.locator(".preview-subject").get_by_text("the earlier one").wait_for()
 
 
-def test_health_counts_what_is_sent_and_a_test_goes_out(console: Console, owner: Member) -> None:
-    owner.ask("PUT", "/observers/inbox", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}})
+def test_health_counts_deliveries_and_test_is_sent(console: Console, owner: Member) -> None:
+    owner.request(
+        "PUT", "/observers/inbox", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "anna"}}
+    )
     page = console.open(owner, "#/observers/inbox")
     page.get_by_text("0 sent").wait_for()
     publish(owner, *finish(31, "told"), vocabulary="job")
@@ -95,8 +99,10 @@ def test_health_counts_what_is_sent_and_a_test_goes_out(console: Console, owner:
     page.get_by_role("link", name="inbox").wait_for()
 
 
-def test_parked_deliveries_are_listed_with_their_errors_and_retried(console: Console, owner: Member) -> None:
-    owner.ask("PUT", "/observers/broken", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "bela"}})
+def test_parked_deliveries_are_listed_and_retried(console: Console, owner: Member) -> None:
+    owner.request(
+        "PUT", "/observers/broken", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "bela"}}
+    )
     publish(owner, *finish(41, "break"), *finish(42, "break"), vocabulary="job")
     page = console.open(owner, "#/observers/broken")
     page.get_by_text("2 parked").wait_for()
@@ -104,13 +110,15 @@ def test_parked_deliveries_are_listed_with_their_errors_and_retried(console: Con
     parked.locator("tbody tr").nth(1).wait_for()
     assert "nothing" in parked.locator(".failure-error").first.inner_text()
     parked.get_by_role("button", name="Retry all").click()
-    page.get_by_text("2 deliveries will be tried again").wait_for()
+    page.get_by_text("2 deliveries will be retried").wait_for()
     page.get_by_text("2 parked").wait_for()
 
 
-def test_a_replay_shows_how_far_it_is_until_it_is_done(console: Console, owner: Member) -> None:
+def test_replay_shows_progress_until_done(console: Console, owner: Member) -> None:
     publish(owner, *(event for n in range(51, 61) for event in finish(n, "again")), vocabulary="job")
-    owner.ask("PUT", "/observers/late", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "chen"}})
+    owner.request(
+        "PUT", "/observers/late", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "chen"}}
+    )
     page = console.open(owner, "#/observers/late")
     page.get_by_label("Replay", exact=True).get_by_role("button", name="Replay").click()
     page.get_by_text("Done.").wait_for()
@@ -118,8 +126,8 @@ def test_a_replay_shows_how_far_it_is_until_it_is_done(console: Console, owner: 
     eventually(page, lambda: owner.get("/observers/late").json()["deliveries"]["sent"] >= 10)
 
 
-def test_an_observer_is_deleted_only_after_a_question(console: Console, owner: Member) -> None:
-    owner.ask("PUT", "/observers/doomed", json={"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+def test_delete_asks_for_confirmation(console: Console, owner: Member) -> None:
+    owner.request("PUT", "/observers/doomed", json={"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
     page = console.open(owner, "#/observers/doomed")
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
@@ -130,10 +138,10 @@ def test_an_observer_is_deleted_only_after_a_question(console: Console, owner: M
     assert owner.get("/observers/doomed").status_code == 404
 
 
-def test_what_the_server_refuses_is_told_in_its_words(console: Console, owner: Member) -> None:
+def test_refused_configuration_shows_the_servers_message(console: Console, owner: Member) -> None:
     page = console.open(owner, "#/observers?new=yes")
     page.get_by_label("Name").fill("odd")
     page.get_by_label("Scope").select_option("global")
     page.get_by_label("or AnyJob events").fill("nonsense")
     page.get_by_role("button", name="Save").click()
-    page.locator(".observer-told").get_by_text("there is no event 'nonsense'").wait_for()
+    page.locator(".observer-notice").get_by_text("unknown event 'nonsense'").wait_for()

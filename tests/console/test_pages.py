@@ -1,17 +1,17 @@
-"""Reports, the system, organizations, and the description of the API."""
+"""The Reports, System and API pages."""
 
 import json
 import subprocess
 from pathlib import Path
 
 from tests.console.browsing import Console, publish
-from tests.serving import Member, Server, new_name
+from tests.serving import Member, Server, new_organization_name
 
 REPORT = """<!doctype html><title>Report</title><style>h1 { color: rgb(1, 2, 3) }</style>
 <h1>A month of jobs</h1><script>document.title = 'run'; parent.postMessage('run', '*')</script>"""
 
 
-def test_a_report_is_listed_and_opened_where_it_can_do_nothing(console: Console, member: Member) -> None:
+def test_report_opens_in_a_sandboxed_frame(console: Console, member: Member) -> None:
     server = member.create()
     _put_report(member.server.data_dir, server)
     publish(member, {"type": ["report", "ready", "report"], "key": "/report/report"})
@@ -25,13 +25,13 @@ def test_a_report_is_listed_and_opened_where_it_can_do_nothing(console: Console,
     console.complaints = [one for one in console.complaints if "Blocked script execution" not in one]
 
 
-def test_without_reports_the_page_says_how_to_make_one(console: Console, member: Member) -> None:
+def test_no_reports_shows_make_report(console: Console, member: Member) -> None:
     page = console.open(member, "#/reports")
     page.get_by_role("heading", name="No reports yet").wait_for()
-    assert page.get_by_label("Make a report", exact=True).inner_text() == "make report"
+    assert page.get_by_label("Create a report", exact=True).inner_text() == "make report"
 
 
-def test_the_system_shows_the_head_and_how_far_consumers_are(console: Console, demo: Member) -> None:
+def test_system_page_shows_head_and_consumer_lag(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/system")
     told = demo.get("/system").json()
     rows = page.get_by_label("Consumers").locator("tbody tr")
@@ -41,8 +41,8 @@ def test_the_system_shows_the_head_and_how_far_consumers_are(console: Console, d
     page.get_by_label("Installation").get_by_text(told["version"]).wait_for()
 
 
-def test_another_organization_is_a_click_away(console: Console, server: Server) -> None:
-    both = server.member(new_name(), new_name())
+def test_organization_can_be_switched(console: Console, server: Server) -> None:
+    both = server.member(new_organization_name(), new_organization_name())
     for name in both.organizations:
         server.member(name).create()
     publish(server.member(both.organizations[1]), {"type": ["only", "here"]})
@@ -56,7 +56,7 @@ def test_another_organization_is_a_click_away(console: Console, server: Server) 
     assert page.evaluate("sessionStorage.getItem('annals.organization')") == both.organizations[0]
 
 
-def test_the_api_is_described_with_commands_that_work(console: Console, demo: Member) -> None:
+def test_api_page_commands_work(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/api/events")
     page.get_by_role("heading", name="POST /events", exact=True).wait_for()
     command = page.get_by_label("POST /events", exact=True).inner_text()
@@ -71,7 +71,7 @@ def test_the_api_is_described_with_commands_that_work(console: Console, demo: Me
     page.get_by_role("heading", name="PUT /observers/{name}").wait_for()
 
 
-def test_every_operation_of_the_description_has_its_command(console: Console, demo: Member) -> None:
+def test_every_operation_has_a_command(console: Console, demo: Member) -> None:
     described = demo.get("/openapi.json").json()
     wanted = {
         f"{method.upper()} {path}"
@@ -90,7 +90,7 @@ def test_every_operation_of_the_description_has_its_command(console: Console, de
     assert found == wanted
 
 
-def test_a_command_is_copied_with_a_button(console: Console, member: Member) -> None:
+def test_command_is_copied_with_a_button(console: Console, member: Member) -> None:
     console.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page = console.open(member)
     page.get_by_role("button", name="Copy: Publish an event").click()
@@ -98,7 +98,7 @@ def test_a_command_is_copied_with_a_button(console: Console, member: Member) -> 
     assert page.evaluate("navigator.clipboard.readText()").startswith(f"curl {member.server.url}/events")
 
 
-def test_a_server_that_is_away_is_told_in_words(console: Console, demo: Member) -> None:
+def test_unreachable_server_is_shown_as_an_error(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/system")
     page.get_by_role("heading", name="Consumers").wait_for()
     page.route("**/system", lambda route: route.abort())

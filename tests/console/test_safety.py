@@ -1,4 +1,4 @@
-"""Whatever events, keys and messages say is shown, and never run."""
+"""Event data is displayed and never executed."""
 
 from tests.console.browsing import Console, publish, shown_event
 from tests.serving import Member
@@ -14,7 +14,7 @@ HOSTILE = {
 
 
 def assert_nothing_ran(console: Console) -> None:
-    """The page's title is the page's, and nothing foreign is in its tree."""
+    """The title is unchanged and no foreign element is in the page."""
     assert "run" not in console.page.title()
     assert (
         console.page.evaluate("document.querySelectorAll('#console img:not(.brand img), #console script').length") == 0
@@ -22,7 +22,7 @@ def assert_nothing_ran(console: Console) -> None:
     assert console.page.evaluate("({}).polluted") is None
 
 
-def test_an_events_type_key_and_payload_are_text(console: Console, member: Member) -> None:
+def test_event_fields_are_rendered_as_text(console: Console, member: Member) -> None:
     publish(member, HOSTILE)
     page = console.open(member)
     page.get_by_role("row").filter(has_text="<b>type").click()
@@ -32,7 +32,7 @@ def test_an_events_type_key_and_payload_are_text(console: Console, member: Membe
     assert_nothing_ran(console)
 
 
-def test_an_objects_fields_are_text(console: Console, member: Member) -> None:
+def test_object_fields_are_rendered_as_text(console: Console, member: Member) -> None:
     job = {"event": "create", "node": IMAGE, "id": 1, "type": SCRIPT.replace("/", ""), "params": {IMAGE: SCRIPT}}
     publish(member, job, vocabulary="job")
     log = {"message": SCRIPT, "level": 0, "tag": IMAGE}
@@ -49,7 +49,7 @@ def test_an_objects_fields_are_text(console: Console, member: Member) -> None:
     assert_nothing_ran(console)
 
 
-def test_orders_with_odd_paths_are_text_and_can_be_opened(console: Console, member: Member) -> None:
+def test_orders_with_odd_paths_open(console: Console, member: Member) -> None:
     key = "/shop/<b>a&b</b>%2F#?x,1 2".replace("?", "").replace("/b>", "b>")
     publish(member, {"TYPE": "OrderAdded", "key": key, "nodeId": IMAGE}, vocabulary="scheduler")
     page = console.open(member, "#/objects/order")
@@ -59,7 +59,7 @@ def test_orders_with_odd_paths_are_text_and_can_be_opened(console: Console, memb
     assert_nothing_ran(console)
 
 
-def test_a_rendered_message_is_in_a_frame_that_runs_nothing(console: Console, member: Member) -> None:
+def test_rendered_message_cannot_run_scripts(console: Console, member: Member) -> None:
     common = {"node": "n1", "id": 1, "type": "backup", "props": {"author": IMAGE}}
     publish(
         member,
@@ -73,9 +73,11 @@ def test_a_rendered_message_is_in_a_frame_that_runs_nothing(console: Console, me
         ("app", {"to": "anna"}),
         ("slack", {"url": "https://hooks.slack.com/services/T/B/x"}),
     ):
-        member.ask("PUT", f"/observers/{channel}", json={"channel": channel, "types": ["job/finish/*"], "config": more})
+        member.request(
+            "PUT", f"/observers/{channel}", json={"channel": channel, "types": ["job/finish/*"], "config": more}
+        )
         page = console.open(member, f"#/observers/{channel}")
-        page.get_by_label("Preview", exact=True).get_by_text("would tell", exact=True).wait_for()
+        page.get_by_label("Preview", exact=True).get_by_text("would notify", exact=True).wait_for()
         if channel == "mail":
             frame = page.frame_locator(".mail-frame")
             frame.get_by_text(SCRIPT, exact=True).wait_for()
@@ -84,7 +86,7 @@ def test_a_rendered_message_is_in_a_frame_that_runs_nothing(console: Console, me
         assert_nothing_ran(console)
 
 
-def test_a_place_in_the_address_that_is_nonsense_breaks_nothing(console: Console, member: Member) -> None:
+def test_invalid_address_shows_an_error(console: Console, member: Member) -> None:
     page = console.page
     for place in ("#/%E0%A4%A", f"#/objects/{SCRIPT}", "#/observers/%2e%2e%2f", f"#/live?types={IMAGE}", "#/__proto__"):
         console.open(member, place)

@@ -1,4 +1,4 @@
-"""The console's files: who may have them, and what goes with them."""
+"""How the console's files are served."""
 
 import re
 from pathlib import Path
@@ -17,7 +17,7 @@ TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg":
 LONGEST = {".js": 250, ".css": 300, ".html": 60, ".svg": 5}
 
 
-def test_the_page_needs_no_token_and_allows_nothing_from_elsewhere(server: Server) -> None:
+def test_page_needs_no_token_and_has_strict_csp(server: Server) -> None:
     answer = server.client.get("/")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"] == "text/html; charset=utf-8"
@@ -29,7 +29,7 @@ def test_the_page_needs_no_token_and_allows_nothing_from_elsewhere(server: Serve
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_every_file_is_served_with_its_type(server: Server, name: str) -> None:
+def test_file_is_served_with_its_content_type(server: Server, name: str) -> None:
     answer = server.client.get(f"/console/{name}")
     assert answer.status_code == 200
     assert answer.headers["Content-Type"].startswith(TYPES[name.rpartition(".")[2]])
@@ -38,14 +38,14 @@ def test_every_file_is_served_with_its_type(server: Server, name: str) -> None:
 
 
 @pytest.mark.parametrize("tag", ['"{}"', 'W/"{}"', '"other", "{}"', "*"])
-def test_a_file_that_the_browser_has_is_not_sent_again(server: Server, tag: str) -> None:
+def test_known_etag_answers_304(server: Server, tag: str) -> None:
     etag = server.client.get("/console/app.js").headers["ETag"].strip('"')
     answer = server.client.get("/console/app.js", headers={"If-None-Match": tag.format(etag)})
     assert (answer.status_code, answer.content) == (304, b"")
     assert answer.headers["ETag"] == f'"{etag}"'
 
 
-def test_a_file_that_has_changed_is_sent(server: Server) -> None:
+def test_changed_file_is_sent(server: Server) -> None:
     assert server.client.get("/console/app.js", headers={"If-None-Match": '"old"'}).status_code == 200
 
 
@@ -53,27 +53,27 @@ def test_a_file_that_has_changed_is_sent(server: Server) -> None:
     "name",
     ["nothing.js", "..%2Froutes%2Fconsole.py", "%2e%2e/%2e%2e/app.py", "views/../app.js", "views", "%2Fetc%2Fpasswd"],
 )
-def test_nothing_else_is_served(server: Server, name: str) -> None:
+def test_unknown_file_is_404(server: Server, name: str) -> None:
     with server.connect() as connection:
         connection.sendall(f"GET /console/{name} HTTP/1.1\r\nHost: here\r\nConnection: close\r\n\r\n".encode())
         assert connection.recv(100).startswith(b"HTTP/1.1 404")
 
 
-def test_a_page_below_a_stage_of_api_gateway_is_found_with_its_slash(member: Member) -> None:
-    """Links in the page are relative: none begins with a slash."""
+def test_page_below_api_gateway_stage_redirects_to_slash(member: Member) -> None:
+    """Links in the page are relative, so the page address must end with a slash."""
     page = member.server.client.get("/").text
     assert re.findall(r'(?:src|href)="(/[^"]*)"', page) == []
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_are_short_and_write_no_markup(name: str) -> None:
+def test_console_files_are_short_and_write_no_markup(name: str) -> None:
     text = (FOLDER / name).read_text()
     assert len(text.splitlines()) <= LONGEST[Path(name).suffix]
     assert not re.search(r"innerHTML|insertAdjacentHTML|document\.write|eval\(|new Function", text)
     assert Path(name).suffix == ".js" or "http" not in text.replace("http://www.w3.org/2000/svg", "")
 
 
-def test_all_that_is_needed_first_is_asked_for_at_once() -> None:
+def test_index_preloads_first_modules() -> None:
     page = (FOLDER / "index.html").read_text()
     assert sorted(re.findall(r'modulepreload" href="console/([^"]+)"', page)) == sorted(
         _imported("app.js") - {"app.js"}
@@ -81,7 +81,7 @@ def test_all_that_is_needed_first_is_asked_for_at_once() -> None:
 
 
 def _imported(name: str) -> set[str]:
-    """The module, and all that it imports in turn; not what it loads when it is needed."""
+    """The module and its static imports, without dynamic ones."""
     found: set[str] = set()
     waiting = [name]
     while waiting:

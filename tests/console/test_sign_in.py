@@ -1,4 +1,4 @@
-"""Sign in with a token or a link, and what becomes of the token."""
+"""Sign-in with a token or a link."""
 
 import time
 
@@ -8,7 +8,7 @@ from tests.console.browsing import Console, eventually
 from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server
 
 
-def test_a_pasted_token_signs_in_and_is_kept_in_this_tab_only(console: Console, demo: Member) -> None:
+def test_pasted_token_is_kept_in_this_tab_only(console: Console, demo: Member) -> None:
     page = console.page
     page.goto(demo.server.url)
     page.get_by_label("Token", exact=True).fill(f"Bearer {demo.token}")
@@ -20,7 +20,7 @@ def test_a_pasted_token_signs_in_and_is_kept_in_this_tab_only(console: Console, 
     assert demo.token not in page.url
 
 
-def test_a_token_that_is_not_taken_is_told_in_words(console: Console, server: Server) -> None:
+def test_refused_token_shows_an_error(console: Console, server: Server) -> None:
     page = console.page
     page.goto(server.url)
     page.get_by_label("Token", exact=True).fill("not a token")
@@ -28,7 +28,7 @@ def test_a_token_that_is_not_taken_is_told_in_words(console: Console, server: Se
     page.get_by_role("alert").get_by_text("The server does not take this token").wait_for()
 
 
-def test_the_start_line_prints_a_link_that_signs_in_once(console: Console, server: Server) -> None:
+def test_printed_link_signs_in_once(console: Console, server: Server) -> None:
     link = _start_link(server)
     page = console.page
     page.goto(link)
@@ -40,14 +40,14 @@ def test_the_start_line_prints_a_link_that_signs_in_once(console: Console, serve
     assert "code" not in again.page.url
 
 
-def test_who_signs_out_is_asked_for_a_token(console: Console, demo: Member) -> None:
+def test_sign_out_shows_sign_in_page(console: Console, demo: Member) -> None:
     page = console.open(demo)
     page.get_by_role("button", name="Sign out").click()
     page.get_by_label("Token", exact=True).wait_for()
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_a_token_that_ends_leads_back_to_sign_in_with_the_reason(console: Console, demo: Member) -> None:
+def test_expired_token_returns_to_sign_in(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/system")
     page.get_by_role("heading", name="Consumers").wait_for()
     claims = {"sub": "anna", "org": [demo.organization], "groups": ALL_GROUPS, "exp": int(time.time()) - 60}
@@ -56,7 +56,7 @@ def test_a_token_that_ends_leads_back_to_sign_in_with_the_reason(console: Consol
     page.get_by_role("alert").get_by_text("Your session has ended").wait_for()
 
 
-def test_the_theme_is_the_systems_until_somebody_chooses(console: Console, demo: Member) -> None:
+def test_theme_follows_the_system_until_chosen(console: Console, demo: Member) -> None:
     page = console.page
     page.emulate_media(color_scheme="dark")
     console.open(demo)
@@ -68,7 +68,7 @@ def test_the_theme_is_the_systems_until_somebody_chooses(console: Console, demo:
     assert _scheme(console) == "light"
 
 
-def test_keys_lead_everywhere_and_are_shown(console: Console, demo: Member) -> None:
+def test_shortcuts_open_pages_and_are_listed(console: Console, demo: Member) -> None:
     page = console.open(demo)
     page.get_by_role("heading", name="Live").wait_for()
     page.keyboard.press("?")

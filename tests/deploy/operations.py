@@ -1,4 +1,4 @@
-"""Operations of AWS: those that functions were seen to call, and those that the code names."""
+"""AWS operations: those that functions were observed to call, and those that the code names."""
 
 import ast
 import json
@@ -13,20 +13,20 @@ from botocore import xform_name
 
 from chalicelib.adapters.aws.client import DYNAMODB, GLUE, SQS
 from infra.deploy.build.package import ROOT
-from tests.adapters.aws.endpoints import Forwarding, serving
-from tests.deploy.permissions import Permission, Place, needed
+from tests.adapters.aws.endpoints import ForwardingHandler, serve
+from tests.deploy.permissions import Permission, Place, required_permissions
 
 CODE = ROOT / "chalicelib"
 FOR_LOCAL_ENDPOINTS = CODE / "adapters" / "dynamodb" / "tables.py"
-"""Makes tables where no template does; no function of ours calls it."""
+"""Creates tables for emulators. No deployed function calls it."""
 SERVICES = (DYNAMODB, SQS, GLUE)
-"""Those that are called without the SDK."""
-UNSEEN = ("get_waiter", "get_paginator")
-"""Methods of clients that call operations behind our back: their names would not be found."""
+"""Services that are called without the SDK."""
+HIDDEN_CALLS = ("get_waiter", "get_paginator")
+"""Client methods that call operations under other names."""
 
 
 class Recorder:
-    """Keeps what each function does."""
+    """Records the operations and permissions that each function uses."""
 
     def __init__(self, place: Place) -> None:
         self.used: dict[str, set[Permission]] = defaultdict(set)
@@ -34,59 +34,61 @@ class Recorder:
         self._place = place
         self._function: str | None = None
 
-    def listen(self, session: Any) -> None:
-        """Hear of every call of the clients of the SDK that this session makes from now on."""
-        session.events.register("provide-client-params", self._called)
+    def attach(self, session: Any) -> None:
+        """Record the calls of all SDK clients of this session."""
+        session.events.register("provide-client-params", self._on_call)
 
     @contextmanager
     def endpoint(self, target: str) -> Iterator[str]:
-        """The address of an endpoint that hears of every call that is JSON, and passes all on to another."""
+        """An endpoint that records JSON calls and forwards all calls to `target`."""
         recorder = self
 
-        class Overhearing(Forwarding):
-            def passing(self, body: bytes) -> None:
+        class RecordingProxy(ForwardingHandler):
+            def on_request(self, body: bytes) -> None:
                 operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
                 if operation:
                     scope = self.headers["Authorization"].partition("Credential=")[2].partition(",")[0]
                     recorder._record(scope.split("/")[3], operation, json.loads(body))
 
-        Overhearing.target = target
-        with serving(Overhearing) as address:
+        RecordingProxy.target = target
+        with serve(RecordingProxy) as address:
             yield address
 
     @contextmanager
     def acting(self, function: str) -> Iterator[None]:
-        """What is called within the block, `function` calls."""
+        """Attribute all calls within the block to `function`."""
         self._function = function
         try:
             yield
         finally:
             self._function = None
 
-    def _called(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
+    def _on_call(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
         self._record(model.service_model.signing_name, model.name, params)
 
     def _record(self, service: str, operation: str, params: Mapping[str, Any]) -> None:
         if self._function is not None:
             self.operations.add(f"{service}:{operation}")
-            self.used[self._function].update(needed(service, operation, params, self._place))
+            self.used[self._function].update(required_permissions(service, operation, params, self._place))
 
 
 def operations_in_code() -> set[str]:
-    """Every operation that the code names, whatever it calls it on; a name that is another's too does no harm."""
+    """Every operation that the code names. May include names that are not operations of AWS in that place."""
     nodes = [node for path in sorted(CODE.rglob("*.py")) if path != FOR_LOCAL_ENDPOINTS for node in _nodes(path)]
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
-    names |= {name for node in nodes for name in _signed(node)}
-    known = _operations({service for node in nodes for service in _services(node)})
-    said = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
-    own = {f"{one.signing_name}:{name}" for one in SERVICES for name in said & _names(one.signing_name)}
-    return own | {known[name] for name in names & known.keys()} | (names & set(UNSEEN))
+    names |= {name for node in nodes for name in _presigned(node)}
+    operations = _operations({service for node in nodes for service in _services(node)})
+    strings = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    unsigned_calls = {
+        f"{service.signing_name}:{name}" for service in SERVICES for name in strings & _names(service.signing_name)
+    }
+    return unsigned_calls | {operations[name] for name in names & operations.keys()} | (names & set(HIDDEN_CALLS))
 
 
-def made_with_boto3() -> set[str]:
-    """What the code asks boto3 for."""
+def boto3_attributes() -> set[str]:
+    """The attributes of boto3 that the code uses."""
     nodes = [node for path in sorted(CODE.rglob("*.py")) for node in _nodes(path)]
-    return {name for node in nodes for name in _of_boto3(node)}
+    return {name for node in nodes for name in _boto3_names(node)}
 
 
 def _nodes(path: Path) -> Iterator[ast.AST]:
@@ -94,20 +96,20 @@ def _nodes(path: Path) -> Iterator[ast.AST]:
 
 
 def _services(node: ast.AST) -> Iterator[str]:
-    """The service that a client is made for here."""
+    """The service of a boto3 client that is created here."""
     match node:
         case ast.Call(func=ast.Attribute(value=ast.Name(id="boto3")), args=[ast.Constant(value=str(service)), *_]):
             yield service
 
 
-def _signed(node: ast.AST) -> Iterator[str]:
-    """The operation that a link is signed for here."""
+def _presigned(node: ast.AST) -> Iterator[str]:
+    """The operation that a URL is presigned for here."""
     match node:
         case ast.Call(func=ast.Attribute(attr="generate_presigned_url"), args=[ast.Constant(value=str(name)), *_]):
             yield name
 
 
-def _of_boto3(node: ast.AST) -> Iterator[str]:
+def _boto3_names(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Attribute(value=ast.Name(id="boto3"), attr=name):
             yield name
@@ -123,7 +125,7 @@ def _names(service: str) -> set[str]:
 
 
 def _operations(services: set[str]) -> dict[str, str]:
-    """The operations of all services, by the names of the methods that call them."""
+    """The operations of all services by client method name."""
     session = botocore.session.get_session()
     models = [session.get_service_model(service) for service in sorted(services)]
     return {xform_name(name): f"{model.signing_name}:{name}" for model in models for name in model.operation_names}

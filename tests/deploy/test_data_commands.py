@@ -1,7 +1,7 @@
-"""What an operator does to a stage on AWS: restore its log, rebuild its views, retire an organization.
+"""Maintenance commands of a stage on AWS: restore its log, rebuild its views, retire an organization.
 
-The tables are ministack's. It makes a table from another as it is now, whatever point in time is asked for; all else
-that these commands need of DynamoDB it does.
+The tables are ministack's. It restores a table as of now, whatever point in time is requested, and supports everything
+else that these commands need.
 """
 
 from __future__ import annotations
@@ -14,27 +14,35 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from chalicelib.adapters.dynamodb.items import TTL
+from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.domain.errors import BadInput, NoSuchOrganization
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import AppMessage, Parked
-from chalicelib.domain.notifications.delivery_message import Queued, Standing
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from chalicelib.domain.notifications.observer import Configuration
-from chalicelib.domain.organizations.organization import DIRECTORY, configuration_of, inbox_of
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.domain.queries.event_seq import NonEmpty, Torn
-from chalicelib.domain.views.record import FORMAT
-from chalicelib.services.reading.scan import session_at
-from infra.deploy.data.commit_restore import Diverged
-from infra.deploy.data.log_continuity import Chain, chain_of
-from infra.deploy.data.organization_removal import Retiring
-from infra.deploy.data.point_in_time import NotRestored
-from infra.deploy.data.restore import Restored, restore
+from chalicelib.domain.views.record import VIEW_FORMAT
+from chalicelib.services.reading.scan import find_position
+from infra.deploy.data.commit_restore import LogDiverged
+from infra.deploy.data.log_continuity import LogContinuity, check_continuity
+from infra.deploy.data.organization_removal import OrganizationRemoval
+from infra.deploy.data.point_in_time import UnusableTable
+from infra.deploy.data.restore import RestoreResult, restore
 from infra.deploy.data.retire import retire
 from infra.deploy.stack.stage import NotDeployed, Stage
-from infra.tools.rebuilding import rebuild_all
+from infra.tools.view_rebuild import rebuild_all
 from tests.adapters.channels.queues import a_delivery
 from tests.builders import a_commit
 from tests.deploy import deployment
-from tests.deploy.operated import Interrupted, Operated, Stopped, a_small_template, both_logs, stopped_after
+from tests.deploy.stage_under_test import (
+    InterceptedClient,
+    StageUnderTest,
+    Stopped,
+    both_logs,
+    small_template,
+    stop_after,
+)
 from tests.torture.stores import REGION
 
 if TYPE_CHECKING:
@@ -42,336 +50,337 @@ if TYPE_CHECKING:
 
 COMMITS = 12
 LOSSES: dict[str, Sequence[int]] = {
-    "nothing": (),
-    "the first": (1,),
-    "the last": (COMMITS,),
-    "the end": (10, 11, 12),
-    "a piece amid": (5, 6, 7),
-    "here and there": (1, 3, 4, 8, 12),
-    "all but one": tuple(range(2, COMMITS + 1)),
+    "none": (),
+    "first": (1,),
+    "last": (COMMITS,),
+    "end": (10, 11, 12),
+    "middle": (5, 6, 7),
+    "scattered": (1, 3, 4, 8, 12),
+    "all but first": tuple(range(2, COMMITS + 1)),
     "all": tuple(range(1, COMMITS + 1)),
 }
 
 
 def yes(_: str) -> bool:
-    """Whoever is asked agrees."""
+    """Confirm."""
     return True
 
 
 def no(_: str) -> bool:
-    """Whoever is asked does not."""
+    """Do not confirm."""
     return False
 
 
-@pytest.fixture(name="operated")
-def an_operated_stage(
+@pytest.fixture(name="prod")
+def stage_under_test(
     ministack: str,
     ministack_client: Client,
     ministack_tables: tuple[str, str],
     monkeypatch: pytest.MonkeyPatch,
-) -> Operated:
+) -> StageUnderTest:
     monkeypatch.setenv("AWS_ENDPOINT_URL", ministack)
-    return Operated(Stage("prod", *ministack_tables), ministack_client)
+    return StageUnderTest(Stage("prod", *ministack_tables), ministack_client)
 
 
 @pytest.mark.parametrize("lost", LOSSES.values(), ids=LOSSES)
-def test_what_is_lost_is_put_back_and_a_second_run_has_nothing_to_do(operated: Operated, lost: Sequence[int]) -> None:
-    acme, other = operated.organization("acme", COMMITS), operated.organization("other", 2)
-    before, table = operated.commits(), operated.backed_up()
-    operated.lose(acme, lost)
-    chains = {DIRECTORY: Chain(1, 2), acme: Chain(1, COMMITS), other: Chain(1, 2)}
+def test_restore_lost_commits_copies_them_once(prod: StageUnderTest, lost: Sequence[int]) -> None:
+    acme, other = prod.organization("acme", COMMITS), prod.organization("other", 2)
+    before, table = prod.commits(), prod.restore_backup()
+    prod.lose(acme, lost)
+    chains = {DIRECTORY_SERVER: LogContinuity(1, 2), acme: LogContinuity(1, COMMITS), other: LogContinuity(1, 2)}
     there = len(before) - len(lost)
-    assert restore(operated.stage, table, operated.client, yes) == Restored(there, len(lost), 0, chains)
-    assert operated.commits() == before
-    assert restore(operated.stage, table, operated.client, no) == Restored(len(before), 0, 0, chains)
+    assert restore(prod.stage, table, prod.client, yes) == RestoreResult(there, len(lost), 0, chains)
+    assert prod.commits() == before
+    assert restore(prod.stage, table, prod.client, no) == RestoreResult(len(before), 0, 0, chains)
 
 
-def test_what_came_after_the_point_in_time_stays(operated: Operated) -> None:
-    acme = operated.organization("acme", 5)
-    table = operated.backed_up()
-    operated.publish(acme, "/later")
-    before = operated.commits()
-    operated.lose(acme, [2, 4])
-    restored = restore(operated.stage, table, operated.client, yes)
-    assert restored == Restored(4, 2, 0, {DIRECTORY: Chain(1, 1), acme: Chain(1, 6)})
-    assert operated.commits() == before
+def test_restore_keeps_commits_after_point_in_time(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 5)
+    table = prod.restore_backup()
+    prod.publish(acme, "/later")
+    before = prod.commits()
+    prod.lose(acme, [2, 4])
+    restored = restore(prod.stage, table, prod.client, yes)
+    assert restored == RestoreResult(4, 2, 0, {DIRECTORY_SERVER: LogContinuity(1, 1), acme: LogContinuity(1, 6)})
+    assert prod.commits() == before
 
 
-def test_the_directory_and_the_observers_come_back_too(operated: Operated) -> None:
-    acme = operated.organization("acme", 1)
+def test_restore_includes_directory_and_observers(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 1)
     observer = Configuration(channel="app", config={"to": "anna"})
-    operated.parts.observers.put(acme, "ops", observer)
-    table = operated.backed_up()
-    operated.lose(DIRECTORY, [1])
-    operated.lose(configuration_of(acme), [1])
-    restored = restore(operated.stage, table, operated.client, yes)
+    prod.components.notifications.observers.put(acme, "ops", observer)
+    table = prod.restore_backup()
+    prod.lose(DIRECTORY_SERVER, [1])
+    prod.lose(configuration_log(acme), [1])
+    restored = restore(prod.stage, table, prod.client, yes)
     assert restored is not None
-    assert restored.put_back == 2
-    assert operated.parts.organizations.server("acme") == acme
-    assert list(operated.parts.observers.of(acme).observers) == ["ops"]
+    assert restored.restored == 2
+    assert prod.components.log.organizations.server("acme") == acme
+    assert list(prod.components.notifications.observers.load(acme).observers) == ["ops"]
 
 
-def test_a_gap_that_the_restored_table_has_too_is_told(operated: Operated) -> None:
-    acme = operated.organization("acme", 9)
-    operated.lose(acme, [3, 4])
-    table = operated.backed_up()
-    operated.lose(acme, [7])
-    restored = restore(operated.stage, table, operated.client, yes)
+def test_restore_reports_gap_of_restored_table(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 9)
+    prod.lose(acme, [3, 4])
+    table = prod.restore_backup()
+    prod.lose(acme, [7])
+    restored = restore(prod.stage, table, prod.client, yes)
     assert restored is not None
-    assert restored.chains[acme] == Chain(1, 9, ((2, 5),))
-    assert str(restored.chains[acme]) == "sessions 1 to 9 with GAPS: between 2 and 5"
+    assert restored.continuity[acme] == LogContinuity(1, 9, ((2, 5),))
+    assert str(restored.continuity[acme]) == "sessions 1 to 9 with GAPS: between 2 and 5"
 
 
-def test_what_is_past_retention_is_not_put_back_and_makes_no_gap(operated: Operated) -> None:
+def test_restore_skips_expired_commits_without_gap(prod: StageUnderTest) -> None:
     for commit in (a_commit(session) for session in range(1, 7)):
         expires_s = 1_000 if commit.session <= 3 else 2**40
-        operated.put(commit, expires_s)
-    table = operated.backed_up()
-    operated.lose(1, [1, 2, 5])
-    # The third may be deleted any time, but is not yet.
-    assert restore(operated.stage, table, operated.client, yes) == Restored(2, 1, 3, {1: Chain(4, 6)})
-    assert operated.sessions(1) == [3, 4, 5, 6]
-    assert operated.commits()[1, 5][TTL] == {"N": str(2**40)}
+        prod.put(commit, expires_s)
+    table = prod.restore_backup()
+    prod.lose(1, [1, 2, 5])
+    # The third commit has expired, but DynamoDB has not deleted it yet.
+    assert restore(prod.stage, table, prod.client, yes) == RestoreResult(2, 1, 3, {1: LogContinuity(4, 6)})
+    assert prod.sessions(1) == [3, 4, 5, 6]
+    assert prod.commits()[1, 5][TTL] == {"N": str(2**40)}
 
 
-def test_a_number_that_was_used_again_stops_everything_before_anything_is_written(operated: Operated) -> None:
-    acme, other = operated.organization("acme", 6), operated.organization("other", 3)
-    table = operated.backed_up()
-    operated.lose(other, [1])
-    operated.lose(acme, [4, 5, 6])
-    assert operated.publish(acme, "/anew") == 4
-    before = operated.commits()
-    with pytest.raises(Diverged, match=f"session 4 of server {acme} was used again"):
-        restore(operated.stage, table, operated.client, yes)
-    assert operated.commits() == before
+def test_restore_reused_session_raises_before_writing(prod: StageUnderTest) -> None:
+    acme, other = prod.organization("acme", 6), prod.organization("other", 3)
+    table = prod.restore_backup()
+    prod.lose(other, [1])
+    prod.lose(acme, [4, 5, 6])
+    assert prod.publish(acme, "/anew") == 4
+    before = prod.commits()
+    with pytest.raises(LogDiverged, match=f"session 4 of server {acme} was reused"):
+        restore(prod.stage, table, prod.client, yes)
+    assert prod.commits() == before
 
 
-def test_the_same_request_with_other_content_is_no_less_a_divergence(operated: Operated) -> None:
-    operated.put(a_commit(1))
-    table = operated.backed_up()
-    operated.put(a_commit(1, texts=('{"type":["else"]}',)))
-    with pytest.raises(Diverged):
-        restore(operated.stage, table, operated.client, yes)
+def test_restore_same_request_other_content_raises_log_diverged(prod: StageUnderTest) -> None:
+    prod.put(a_commit(1))
+    table = prod.restore_backup()
+    prod.put(a_commit(1, texts=('{"type":["else"]}',)))
+    with pytest.raises(LogDiverged):
+        restore(prod.stage, table, prod.client, yes)
 
 
-def test_a_number_that_is_used_again_while_the_operator_thinks_stops_everything(operated: Operated) -> None:
-    acme = operated.organization("acme", 6)
-    table = operated.backed_up()
-    operated.lose(acme, [4, 5, 6])
+def test_restore_session_reused_during_prompt_raises(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 6)
+    table = prod.restore_backup()
+    prod.lose(acme, [4, 5, 6])
 
-    def agreed_too_late(_: str) -> bool:
-        return operated.publish(acme, "/meanwhile") == 4
+    def confirm_late(_: str) -> bool:
+        return prod.publish(acme, "/meanwhile") == 4
 
-    with pytest.raises(Diverged, match="session 4"):
-        restore(operated.stage, table, operated.client, agreed_too_late)
-    assert operated.sessions(acme) == [1, 2, 3, 4]
-    assert operated.keys(acme)[-1] == "/meanwhile"
+    with pytest.raises(LogDiverged, match="session 4"):
+        restore(prod.stage, table, prod.client, confirm_late)
+    assert prod.sessions(acme) == [1, 2, 3, 4]
+    assert prod.keys(acme)[-1] == "/meanwhile"
 
 
-def test_a_number_that_is_used_again_at_the_last_moment_stops_what_follows(operated: Operated) -> None:
-    acme = operated.organization("acme", 6)
-    table = operated.backed_up()
-    operated.lose(acme, [3, 4, 5, 6])
+def test_restore_session_reused_during_copy_raises(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 6)
+    table = prod.restore_backup()
+    prod.lose(acme, [3, 4, 5, 6])
     puts = count(1)
 
-    def second() -> None:
+    def publish_before_second_put() -> None:
         if next(puts) == 2:
-            operated.publish(acme, "/meanwhile")
+            prod.publish(acme, "/meanwhile")
 
-    with pytest.raises(Diverged, match="session 4"):
-        restore(operated.stage, table, Interrupted(operated.client, "PutItem", second), yes)
-    assert operated.sessions(acme) == [1, 2, 3, 4]
-    assert operated.keys(acme)[-1] == "/meanwhile"
+    with pytest.raises(LogDiverged, match="session 4"):
+        restore(prod.stage, table, InterceptedClient(prod.client, "PutItem", publish_before_second_put), yes)
+    assert prod.sessions(acme) == [1, 2, 3, 4]
+    assert prod.keys(acme)[-1] == "/meanwhile"
 
 
-def test_two_who_restore_at_the_same_time_do_no_harm(operated: Operated) -> None:
-    acme = operated.organization("acme", 6)
-    before, table = operated.commits(), operated.backed_up()
-    operated.lose(acme, [2, 4, 6])
+def test_restore_twice_at_once_succeeds(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 6)
+    before, table = prod.commits(), prod.restore_backup()
+    prod.lose(acme, [2, 4, 6])
 
-    def also_agreed(_: str) -> bool:
-        return restore(operated.stage, table, operated.client, yes) is not None
+    def confirm_and_restore(_: str) -> bool:
+        return restore(prod.stage, table, prod.client, yes) is not None
 
-    restored = restore(operated.stage, table, operated.client, also_agreed)
+    restored = restore(prod.stage, table, prod.client, confirm_and_restore)
     assert restored is not None
-    assert (restored.put_back, restored.chains[acme]) == (0, Chain(1, 6))
-    assert operated.commits() == before
+    assert (restored.restored, restored.continuity[acme]) == (0, LogContinuity(1, 6))
+    assert prod.commits() == before
 
 
-def test_a_restoration_that_was_stopped_goes_on_where_it_was(operated: Operated) -> None:
-    acme = operated.organization("acme", COMMITS)
-    before, table = operated.commits(), operated.backed_up()
-    operated.lose(acme, range(4, COMMITS + 1))
+def test_restore_interrupted_resumes(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", COMMITS)
+    before, table = prod.commits(), prod.restore_backup()
+    prod.lose(acme, range(4, COMMITS + 1))
     with pytest.raises(Stopped):
-        restore(operated.stage, table, stopped_after(operated.client, "PutItem", 3), yes)
-    assert operated.sessions(acme) == [1, 2, 3, 4, 5, 6]
-    restored = restore(operated.stage, table, operated.client, yes)
+        restore(prod.stage, table, stop_after(prod.client, "PutItem", 3), yes)
+    assert prod.sessions(acme) == [1, 2, 3, 4, 5, 6]
+    restored = restore(prod.stage, table, prod.client, yes)
     assert restored is not None
-    assert restored.put_back == COMMITS - 6
-    assert operated.commits() == before
+    assert restored.restored == COMMITS - 6
+    assert prod.commits() == before
 
 
-@pytest.mark.parametrize("is_dry", [False, True], ids=["somebody says no", "a dry run"])
-def test_nothing_is_put_back_unless_that_is_wanted(operated: Operated, is_dry: bool) -> None:
-    acme = operated.organization("acme", 4)
-    table = operated.backed_up()
-    operated.lose(acme, [2])
-    restored = restore(operated.stage, table, operated.client, yes if is_dry else no, dry_run=is_dry)
-    assert (restored and restored.chains[acme]) == (Chain(1, 4, ((1, 3),)) if is_dry else None)
-    assert operated.sessions(acme) == [1, 3, 4]
+@pytest.mark.parametrize("is_dry", [False, True], ids=["not confirmed", "dry run"])
+def test_restore_unconfirmed_or_dry_run_writes_nothing(prod: StageUnderTest, is_dry: bool) -> None:
+    acme = prod.organization("acme", 4)
+    table = prod.restore_backup()
+    prod.lose(acme, [2])
+    restored = restore(prod.stage, table, prod.client, yes if is_dry else no, dry_run=is_dry)
+    assert (restored and restored.continuity[acme]) == (LogContinuity(1, 4, ((1, 3),)) if is_dry else None)
+    assert prod.sessions(acme) == [1, 3, 4]
 
 
-def test_a_table_from_an_earlier_run_is_used_again(operated: Operated) -> None:
-    operated.organization("acme", 1)
-    assert operated.backed_up() == operated.backed_up() == f"{operated.stage.log_table}-restored-20261116T100000Z"
+def test_restore_table_of_earlier_run_is_reused(prod: StageUnderTest) -> None:
+    prod.organization("acme", 1)
+    assert prod.restore_backup() == prod.restore_backup() == f"{prod.stage.log_table}-restored-20261116T100000Z"
 
 
-def test_only_the_table_of_another_log_can_be_restored_from(operated: Operated) -> None:
-    with pytest.raises(NotRestored, match="own table"):
-        restore(operated.stage, operated.stage.log_table, operated.client, yes)
-    with pytest.raises(NotRestored, match="no table of a log"):
-        restore(operated.stage, operated.stage.views_table, operated.client, yes)
+def test_restore_from_other_table_raises_unusable_table(prod: StageUnderTest) -> None:
+    with pytest.raises(UnusableTable, match="is the live log table"):
+        restore(prod.stage, prod.stage.log_table, prod.client, yes)
+    with pytest.raises(UnusableTable, match="is not a log table"):
+        restore(prod.stage, prod.stage.views_table, prod.client, yes)
 
 
-def test_rebuilt_views_are_what_they_were_whatever_was_done_to_them(operated: Operated) -> None:
-    acme, other = operated.organization("acme", COMMITS), operated.organization("other", 3)
-    operated.parts.inbox.put(AppMessage("1", acme, "anna", "ops", "subject", "body", Id(acme, 1, 1)))
-    logs = (DIRECTORY, acme, inbox_of(acme), other)
-    operated.project(*logs)
-    before = _generations(operated)
-    for view in (f"{acme}.{FORMAT}.1/latest", f"{acme}.{FORMAT}.1/block"):
-        while operated.parts.views.drop(view):
+def test_rebuild_after_damage_restores_views(prod: StageUnderTest) -> None:
+    acme, other = prod.organization("acme", COMMITS), prod.organization("other", 3)
+    prod.components.notifications.inbox.put(AppMessage("1", acme, "anna", "ops", "subject", "body", Id(acme, 1, 1)))
+    logs = (DIRECTORY_SERVER, acme, inbox_log(acme), other)
+    prod.project(*logs)
+    before = _generations(prod)
+    for view in (f"{acme}.{VIEW_FORMAT}.1/latest", f"{acme}.{VIEW_FORMAT}.1/block"):
+        while prod.components.stores.views.drop(view):
             pass
-    assert _generations(operated) != before
-    rebuild_all(operated.parts)
-    after = _generations(operated)
+    assert _generations(prod) != before
+    rebuild_all(prod.components)
+    after = _generations(prod)
     assert {generation for generation, _ in before} == {"1"}
     assert {generation for generation, _ in after} == {"2"}
     assert {record for _, record in before} == {record for _, record in after}
 
 
-def test_a_log_that_retention_has_emptied_keeps_its_number_when_views_are_rebuilt(operated: Operated) -> None:
-    acme = operated.organization("acme", 5)
-    operated.project(acme)
-    operated.lose(acme, range(1, 6))
-    kept_short = Operated(
-        Stage("prod", operated.stage.log_table, operated.stage.views_table, "", "P1D"), operated.client
-    )
-    rebuild_all(kept_short.parts)
-    assert kept_short.publish(acme, "/later") == 6
+def test_rebuild_expired_log_keeps_session_number(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 5)
+    prod.project(acme)
+    prod.lose(acme, range(1, 6))
+    with_retention = StageUnderTest(Stage("prod", prod.stage.log_table, prod.stage.views_table, "", "P1D"), prod.client)
+    rebuild_all(with_retention.components)
+    assert with_retention.publish(acme, "/later") == 6
 
 
-def test_of_an_organization_that_left_nothing_is_found_any_more(operated: Operated) -> None:
-    parts = operated.parts
-    other, acme = operated.organization("other", 4), operated.organization("acme", 60)
-    _observe(operated, acme)
-    _observe(operated, other)
-    operated.project(*both_logs(acme), *both_logs(other))
-    last, others = parts.log.head(acme), _of(operated, other)
-    assert retire(operated.stage, "acme", None, operated.client, yes)
-    assert operated.sessions(acme) == [61]
-    assert operated.keys(acme) == [None]
-    assert operated.keys(acme, "job") == operated.keys(inbox_of(acme), "inbox") == []
-    assert operated.parts.observers.of(acme).observers == {}
-    assert operated.sessions(configuration_of(acme)) == [1, 2]
-    assert [view for view, _ in operated.views() if re.match(rf"{acme}/(delivery|parked)", view)] == []
-    assert {view.split("/")[0] for view, _ in operated.views() if view.startswith(f"{acme}.")} == {f"{acme}.{FORMAT}.2"}
-    assert _of(operated, other) == others
-    assert operated.follow(acme, 0) == operated.follow(acme, last.last - 1) == Torn(last.last)
-    assert isinstance(operated.follow(acme, last.last), NonEmpty)
+def test_retire_deletes_all_data_of_organization(prod: StageUnderTest) -> None:
+    components = prod.components
+    other, acme = prod.organization("other", 4), prod.organization("acme", 60)
+    _add_observer(prod, acme)
+    _add_observer(prod, other)
+    prod.project(*both_logs(acme), *both_logs(other))
+    last, other_data = components.stores.log.head(acme), _data_of(prod, other)
+    assert retire(prod.stage, "acme", None, prod.client, yes)
+    assert prod.sessions(acme) == [61]
+    assert prod.keys(acme) == [None]
+    assert prod.keys(acme, "job") == prod.keys(inbox_log(acme), "inbox") == []
+    assert prod.components.notifications.observers.load(acme).observers == {}
+    assert prod.sessions(configuration_log(acme)) == [1, 2]
+    assert [view for view, _ in prod.views() if re.match(rf"{acme}/(delivery|parked)", view)] == []
+    assert {view.split("/")[0] for view, _ in prod.views() if view.startswith(f"{acme}.")} == {
+        f"{acme}.{VIEW_FORMAT}.2"
+    }
+    assert _data_of(prod, other) == other_data
+    assert prod.follow(acme, 0) == prod.follow(acme, last.last_event_id - 1) == Torn(last.last_event_id)
+    assert isinstance(prod.follow(acme, last.last_event_id), NonEmpty)
 
 
-def test_who_publishes_to_a_retired_organization_goes_on_with_higher_numbers(operated: Operated) -> None:
-    acme = operated.organization("acme", 3)
-    last = operated.parts.log.head(acme).last
-    retire(operated.stage, "acme", None, operated.client, yes)
-    assert operated.publish(acme, "/again") == 5
-    assert operated.keys(acme) == [None, "/again"]
-    assert operated.parts.log.head(acme).last > last
-    assert operated.parts.organizations.create("new")[0].server == acme + 1
+def test_publish_after_retire_continues_session_numbers(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 3)
+    last = prod.components.stores.log.head(acme).last_event_id
+    retire(prod.stage, "acme", None, prod.client, yes)
+    assert prod.publish(acme, "/again") == 5
+    assert prod.keys(acme) == [None, "/again"]
+    assert prod.components.stores.log.head(acme).last_event_id > last
+    assert prod.components.log.organizations.create("new")[0].server == acme + 1
 
 
-def test_a_retired_log_that_retention_empties_keeps_its_number(operated: Operated) -> None:
-    stage = Stage("prod", operated.stage.log_table, operated.stage.views_table, "", "P1D")
-    kept_short = Operated(stage, operated.client)
-    acme = kept_short.organization("acme", 3)
-    retire(stage, "acme", None, operated.client, yes)
-    kept_short.lose(acme, [4])
-    assert kept_short.publish(acme, "/again") == 5
+def test_retired_log_expired_later_keeps_session_number(prod: StageUnderTest) -> None:
+    stage_with_retention = Stage("prod", prod.stage.log_table, prod.stage.views_table, "", "P1D")
+    with_retention = StageUnderTest(stage_with_retention, prod.client)
+    acme = with_retention.organization("acme", 3)
+    retire(stage_with_retention, "acme", None, prod.client, yes)
+    with_retention.lose(acme, [4])
+    assert with_retention.publish(acme, "/again") == 5
 
 
-def test_a_log_that_retention_had_emptied_keeps_its_number_when_it_is_retired(operated: Operated) -> None:
-    stage = Stage("prod", operated.stage.log_table, operated.stage.views_table, "", "P1D")
-    kept_short = Operated(stage, operated.client)
-    acme = kept_short.organization("acme", 3)
-    kept_short.project(acme)
-    kept_short.lose(acme, [1, 2, 3])
-    retire(stage, "acme", None, operated.client, yes)
-    assert kept_short.sessions(acme) == [4]
-    assert kept_short.publish(acme, "/again") == 5
+def test_retire_expired_log_keeps_session_number(prod: StageUnderTest) -> None:
+    stage_with_retention = Stage("prod", prod.stage.log_table, prod.stage.views_table, "", "P1D")
+    with_retention = StageUnderTest(stage_with_retention, prod.client)
+    acme = with_retention.organization("acme", 3)
+    with_retention.project(acme)
+    with_retention.lose(acme, [1, 2, 3])
+    retire(stage_with_retention, "acme", None, prod.client, yes)
+    assert with_retention.sessions(acme) == [4]
+    assert with_retention.publish(acme, "/again") == 5
 
 
-@pytest.mark.parametrize(("before_us", "kept"), [(None, 7), (2**52, 6)], ids=["all of it", "what is old"])
-def test_a_log_in_which_retention_has_left_gaps_can_be_retired(
-    operated: Operated, before_us: int | None, kept: int
-) -> None:
-    stage = Stage("prod", operated.stage.log_table, operated.stage.views_table, "", "P1D")
-    kept_short = Operated(stage, operated.client)
-    acme = kept_short.organization("acme", 0)
+@pytest.mark.parametrize(("before_us", "kept"), [(None, 7), (2**52, 6)], ids=["all events", "old events"])
+def test_retire_log_with_retention_gaps_succeeds(prod: StageUnderTest, before_us: int | None, kept: int) -> None:
+    stage_with_retention = Stage("prod", prod.stage.log_table, prod.stage.views_table, "", "P1D")
+    with_retention = StageUnderTest(stage_with_retention, prod.client)
+    acme = with_retention.organization("acme", 0)
     for session in (1, 3, 6):
-        kept_short.put(a_commit(session), 1_000)
-    assert retire(stage, "acme", before_us, operated.client, yes)
-    assert kept_short.sessions(acme) == [kept]
-    assert kept_short.publish(acme, "/again") == kept + 1
+        with_retention.put(a_commit(session), 1_000)
+    assert retire(stage_with_retention, "acme", before_us, prod.client, yes)
+    assert with_retention.sessions(acme) == [kept]
+    assert with_retention.publish(acme, "/again") == kept + 1
 
 
-def test_to_retire_twice_changes_nothing_more(operated: Operated) -> None:
-    acme = operated.organization("acme", 3)
-    _observe(operated, acme)
-    retire(operated.stage, "acme", None, operated.client, yes)
-    before = operated.commits()
-    retire(operated.stage, "acme", None, operated.client, yes)
-    assert operated.commits() == before
+def test_retire_twice_changes_nothing(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 3)
+    _add_observer(prod, acme)
+    retire(prod.stage, "acme", None, prod.client, yes)
+    before = prod.commits()
+    retire(prod.stage, "acme", None, prod.client, yes)
+    assert prod.commits() == before
 
 
-def test_a_retirement_that_was_stopped_leaves_no_gap_and_goes_on(operated: Operated) -> None:
-    acme = operated.organization("acme", 60)
+def test_retire_interrupted_has_no_gap_and_resumes(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 60)
     with pytest.raises(Stopped):
-        retire(operated.stage, "acme", None, stopped_after(operated.client, "BatchWriteItem", 1), yes)
-    assert chain_of(operated.client, operated.stage.log_table, acme, 0) == Chain(26, 61)
-    assert isinstance(operated.follow(acme, 0), Torn)
-    assert retire(operated.stage, "acme", None, operated.client, yes)
-    assert operated.sessions(acme) == [61]
+        retire(prod.stage, "acme", None, stop_after(prod.client, "BatchWriteItem", 1), yes)
+    assert check_continuity(prod.client, prod.stage.log_table, acme, 0) == LogContinuity(26, 61)
+    assert isinstance(prod.follow(acme, 0), Torn)
+    assert retire(prod.stage, "acme", None, prod.client, yes)
+    assert prod.sessions(acme) == [61]
 
 
-@pytest.mark.parametrize("kept", [1, 4, 10, 12], ids=lambda kept: f"before the commit {kept}")
-def test_only_what_is_older_goes_if_a_time_is_given(operated: Operated, kept: int) -> None:
-    acme = operated.organization("acme", COMMITS)
-    _observe(operated, acme)
-    operated.project(acme)
-    first = operated.parts.log.commit(acme, kept)
+@pytest.mark.parametrize("kept", [1, 4, 10, 12], ids=lambda kept: f"before commit {kept}")
+def test_retire_before_time_deletes_older_events_only(prod: StageUnderTest, kept: int) -> None:
+    acme = prod.organization("acme", COMMITS)
+    _add_observer(prod, acme)
+    prod.project(acme)
+    first = prod.components.stores.log.commit(acme, kept)
     assert first is not None
-    assert session_at(operated.parts.log, operated.parts.log.head(acme), first.at - 1).session == kept - 1
-    assert retire(operated.stage, "acme", first.at, operated.client, yes)
-    assert operated.sessions(acme) == list(range(kept, COMMITS + 1))
-    found = [f"/acme/{number}" for number in range(kept - 1, COMMITS) for _ in range(1 + number % 3)]
-    assert operated.keys(acme) == operated.keys(acme, "job") == found
-    assert list(operated.parts.observers.of(acme).observers) == ["ops"]
+    assert (
+        find_position(prod.components.stores.log, prod.components.stores.log.head(acme), first.at_us - 1).session
+        == kept - 1
+    )
+    assert retire(prod.stage, "acme", first.at_us, prod.client, yes)
+    assert prod.sessions(acme) == list(range(kept, COMMITS + 1))
+    expected = [f"/acme/{number}" for number in range(kept - 1, COMMITS) for _ in range(1 + number % 3)]
+    assert prod.keys(acme) == prod.keys(acme, "job") == expected
+    assert list(prod.components.notifications.observers.load(acme).observers) == ["ops"]
 
 
-def test_the_last_commit_stays_however_old_it_is(operated: Operated) -> None:
-    acme = operated.organization("acme", 3)
-    retire(operated.stage, "acme", 2**52, operated.client, yes)
-    assert operated.sessions(acme) == [3]
-    assert operated.publish(acme, "/again") == 4
+def test_retire_before_time_keeps_last_commit(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 3)
+    retire(prod.stage, "acme", 2**52, prod.client, yes)
+    assert prod.sessions(acme) == [3]
+    assert prod.publish(acme, "/again") == 4
 
 
-def test_nothing_is_deleted_unless_that_is_wanted(operated: Operated, capsys: pytest.CaptureFixture[str]) -> None:
-    acme = operated.organization("acme", 4)
-    _observe(operated, acme)
-    before = operated.commits()
-    assert not retire(operated.stage, "acme", None, operated.client, no)
-    assert operated.commits() == before
+def test_retire_unconfirmed_deletes_nothing(prod: StageUnderTest, capsys: pytest.CaptureFixture[str]) -> None:
+    acme = prod.organization("acme", 4)
+    _add_observer(prod, acme)
+    before = prod.commits()
+    assert not retire(prod.stage, "acme", None, prod.client, no)
+    assert prod.commits() == before
     shown = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert [line[:5] for line in shown] == [
         ["acme", "4", "commits", "with", "7"],
@@ -379,86 +388,89 @@ def test_nothing_is_deleted_unless_that_is_wanted(operated: Operated, capsys: py
     ]
 
 
-def test_an_organization_that_never_published_can_be_retired_too(operated: Operated) -> None:
-    acme = operated.organization("acme", 0)
-    assert retire(operated.stage, "acme", None, operated.client, yes)
-    assert (operated.sessions(acme), operated.publish(acme, "/first")) == ([], 1)
+def test_retire_empty_organization_succeeds(prod: StageUnderTest) -> None:
+    acme = prod.organization("acme", 0)
+    assert retire(prod.stage, "acme", None, prod.client, yes)
+    assert (prod.sessions(acme), prod.publish(acme, "/first")) == ([], 1)
 
 
-@pytest.mark.parametrize("server", [DIRECTORY, configuration_of(1)], ids=["the directory", "a configuration"])
-def test_what_says_how_things_are_configured_cannot_be_retired(operated: Operated, server: int) -> None:
-    operated.organization("acme", 1)
-    before = operated.commits()
-    retiring = Retiring(operated.parts, operated.client, operated.stage.log_table)
-    with pytest.raises(BadInput, match="kept for ever"):
-        retiring.holding(server)
-    with pytest.raises(BadInput, match="kept for ever"):
-        retiring.delete(server, lambda _: None)
+@pytest.mark.parametrize("server", [DIRECTORY_SERVER, configuration_log(1)], ids=["directory", "observers"])
+def test_retire_configuration_log_raises_bad_input(prod: StageUnderTest, server: int) -> None:
+    prod.organization("acme", 1)
+    before = prod.commits()
+    removal = OrganizationRemoval(prod.components, prod.client, prod.stage.log_table)
+    with pytest.raises(BadInput, match="kept forever"):
+        removal.plan(server)
+    with pytest.raises(BadInput, match="kept forever"):
+        removal.delete(server, lambda _: None)
     with pytest.raises(NoSuchOrganization):
-        retire(operated.stage, "(organizations)", None, operated.client, yes)
-    assert operated.commits() == before
+        retire(prod.stage, "(organizations)", None, prod.client, yes)
+    assert prod.commits() == before
 
 
 @pytest.fixture(name="deployed")
-def a_deployed_stage(ministack: str, operated: Operated) -> Iterator[Operated]:
-    """A stack with all that the commands look for."""
+def deployed_stage(ministack: str, prod: StageUnderTest) -> Iterator[StageUnderTest]:
+    """A stack with the resources that the commands use."""
     cloudformation = deployment.aws_client(ministack, "cloudformation")
-    cloudformation.create_stack(StackName="annals-prod", TemplateBody=a_small_template())
+    cloudformation.create_stack(StackName="annals-prod", TemplateBody=small_template())
     deployment.eventually(lambda: _status(cloudformation), lambda status: status == "CREATE_COMPLETE")
-    yield Operated(Stage.deployed("prod"), operated.client)
+    yield StageUnderTest(Stage.from_stack("prod"), prod.client)
     cloudformation.delete_stack(StackName="annals-prod")
     cloudformation.close()
 
 
-def test_the_commands_find_the_stage_by_its_stack(ministack: str, deployed: Operated) -> None:
+def test_commands_find_stage_by_its_stack(ministack: str, deployed: StageUnderTest) -> None:
     acme = deployed.organization("acme", 5)
-    table = deployed.backed_up()
+    table = deployed.restore_backup()
     deployed.lose(acme, [2, 3])
-    said = _said(ministack, "restore", "--to", "2026-11-16T10:00:00Z", "--yes")
-    assert "There before: 4; put back: 2; past retention: 0." in said
-    assert "acme                           sessions 1 to 5 without gap" in said
-    assert f"aws dynamodb delete-table --table-name {table}" in said
-    assert f"{'acme':20} views rebuilt" in _said(ministack, "rebuild")
-    assert "Nothing was deleted." in _said(ministack, "retire", "--org", "acme", code=1)
-    assert "acme is retired.\n1 functions begin anew." in _said(ministack, "retire", "--org", "acme", "--yes")
+    output = _run_command(ministack, "restore", "--to", "2026-11-16T10:00:00Z", "--yes")
+    assert "Already present: 4; restored: 2; past retention: 0." in output
+    assert "acme                           sessions 1 to 5 without gaps" in output
+    assert f"aws dynamodb delete-table --table-name {table}" in output
+    assert f"{'acme':20} views rebuilt" in _run_command(ministack, "rebuild")
+    assert "Nothing was deleted." in _run_command(ministack, "retire", "--org", "acme", code=1)
+    assert "acme is retired.\n1 functions restarted." in _run_command(ministack, "retire", "--org", "acme", "--yes")
     assert deployed.sessions(acme) == [6]
 
 
-def test_a_stage_that_is_not_there_is_told(operated: Operated) -> None:
-    del operated
+def test_stage_without_stack_raises_not_deployed(prod: StageUnderTest) -> None:
+    del prod
     with pytest.raises(NotDeployed, match="there is no stack annals-dev"):
-        Stage.deployed("dev")
+        Stage.from_stack("dev")
 
 
-def _observe(operated: Operated, server: int) -> None:
-    """Have an observer, and what it leaves behind: a message, a delivery, a parked delivery."""
-    parts = operated.parts
-    parts.observers.put(server, "ops", Configuration(channel="app", config={"to": "anna"}))
-    parts.inbox.put(AppMessage(f"{server}", server, "anna", "ops", "subject", "body", Id(server, 1, 1)))
-    outbox: Any = parts.outbox
-    sent, parked = Queued(a_delivery(1, server=server)), Queued(a_delivery(2, server=server))
-    outbox.done(sent, "sent", Standing())
-    outbox.park(parked, Parked(parked.delivery, 5, "no such host", 0), Standing())
+def _add_observer(prod: StageUnderTest, server: int) -> None:
+    """Create an observer with a message, a sent delivery and a parked delivery."""
+    components = prod.components
+    components.notifications.observers.put(server, "ops", Configuration(channel="app", config={"to": "anna"}))
+    components.notifications.inbox.put(
+        AppMessage(f"{server}", server, "anna", "ops", "subject", "body", Id(server, 1, 1))
+    )
+    outbox = components.stores.outbox
+    assert isinstance(outbox, SqsOutbox)
+    sent, parked = DeliveryMessage(a_delivery(1, server=server)), DeliveryMessage(a_delivery(2, server=server))
+    outbox.record_done(sent, "sent", DeliveryState())
+    outbox.park(parked, Parked(parked.delivery, 5, "no such host", 0), DeliveryState())
 
 
-def _of(operated: Operated, server: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
-    """Everything that there is of an organization."""
-    logs = {*both_logs(server), configuration_of(server)}
+def _data_of(prod: StageUnderTest, server: int) -> tuple[dict[Any, Any], dict[Any, Any]]:
+    """All commits and views of an organization."""
+    logs = {*both_logs(server), configuration_log(server)}
     views = {
         place: record
-        for place, record in operated.views().items()
+        for place, record in prod.views().items()
         if re.match(rf"({'|'.join(map(str, logs))})[./]", place[0])
     }
-    return {place: item for place, item in operated.commits().items() if place[0] in logs}, views
+    return {place: item for place, item in prod.commits().items() if place[0] in logs}, views
 
 
-def _generations(operated: Operated) -> set[tuple[str, Any]]:
-    """The records of all views, each with the generation it is of."""
-    found = (
-        (re.fullmatch(rf"(-?\d+)\.{FORMAT}\.(\d+)/(.*)", view), item, record)
-        for (view, item), record in operated.views().items()
+def _generations(prod: StageUnderTest) -> set[tuple[str, Any]]:
+    """The records of all views with their generation."""
+    matches = (
+        (re.fullmatch(rf"(-?\d+)\.{VIEW_FORMAT}\.(\d+)/(.*)", view), item, record)
+        for (view, item), record in prod.views().items()
     )
-    return {(match[2], (match[1], match[3], item, record)) for match, item, record in found if match is not None}
+    return {(match[2], (match[1], match[3], item, record)) for match, item, record in matches if match is not None}
 
 
 def _status(cloudformation: Any) -> str:
@@ -466,10 +478,10 @@ def _status(cloudformation: Any) -> str:
     return status
 
 
-def _said(endpoint: str, command: str, *arguments: str, code: int = 0) -> str:
-    """What a command says, in a process of its own with nobody to answer."""
+def _run_command(endpoint: str, command: str, *arguments: str, code: int = 0) -> str:
+    """Run a command without a terminal. Returns its output."""
     credentials = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
     process = deployment.command(command, "--stage", "prod", *arguments, AWS_ENDPOINT_URL=endpoint, **credentials)
-    said, _ = process.communicate(timeout=deployment.DEPLOY_S)
-    assert process.returncode == code, said
-    return said
+    output, _ = process.communicate(timeout=deployment.DEPLOY_TIMEOUT_S)
+    assert process.returncode == code, output
+    return output

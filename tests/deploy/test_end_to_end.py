@@ -1,7 +1,7 @@
-"""All of Annals as it is deployed: API Gateway, Lambdas, DynamoDB with its stream, queues, SES, schedules.
+"""Annals as deployed: API Gateway, Lambdas, DynamoDB with its stream, queues, SES and schedules.
 
-`make cloud` deploys the package and the template of `make deploy` to an endpoint that speaks like AWS; each function
-runs in processes of its own. Nothing of the product runs in the process of the tests. One file, so one deployment.
+`make cloud` deploys the package and template of `make deploy` to an emulator. Each function runs in separate processes,
+and none of it in the test process. All tests are in one file to share one deployment.
 """
 
 import json
@@ -18,60 +18,56 @@ import httpx
 import pytest
 from httpx_sse import EventSource, ServerSentEvent
 
-from tests.deploy.deployment import Deployment, Json, Member, deployed, eventually
+from tests.deploy.deployment import Deployment, Json, Member, eventually, run_deployment
 
 EVENTS = Path(__file__).parents[1] / "events"
 WRITERS = 8
 REQUESTS = 5
-"""Of each writer, one after the other."""
+"""Requests of each writer, in sequence."""
 TOO_LARGE = {"type": ["a"], "payload": {"type": "json", "data": random.Random(1).randbytes(200_000).hex()}}
 SOON_S = 10.0
-"""Much less than what a poll would wait, and enough for a machine with a lot to do."""
+"""Well below a poll's timeout, but enough for a loaded machine."""
 
 
 @pytest.fixture(scope="module", name="deployment")
-def a_deployment() -> Iterator[Deployment]:
-    with deployed() as running:
+def shared_deployment() -> Iterator[Deployment]:
+    with run_deployment() as running:
         yield running
 
 
 @pytest.fixture(name="member")
-def a_member(deployment: Deployment) -> Member:
-    """Each test has an organization of its own."""
+def new_member(deployment: Deployment) -> Member:
+    """A member of a new organization for each test."""
     return deployment.organization()
 
 
 @pytest.fixture(name="threads")
-def some_threads() -> Iterator[ThreadPoolExecutor]:
+def thread_pool() -> Iterator[ThreadPoolExecutor]:
     with ThreadPoolExecutor(WRITERS) as threads:
         yield threads
 
 
 def job(event: str, number: int, /, **more: object) -> Json:
-    """An event in AnyJob's JSON."""
     return {"event": event, "id": number, "node": "n1", "type": "backup", **more}
 
 
 def payload(name: str) -> Json:
-    """A stored Lambda event."""
-    found: Json = json.loads((EVENTS / f"{name}.json").read_text())
-    return found
+    event: Json = json.loads((EVENTS / f"{name}.json").read_text())
+    return event
 
 
 def subtypes(events: Sequence[Json]) -> list[str]:
-    """The last subtype of each event."""
     return [event["type"][-1] for event in events]
 
 
 def ids(events: Sequence[Json]) -> list[int]:
-    """The eventId of each."""
     return [event["eventId"] for event in events]
 
 
 # Publishing.
 
 
-def test_what_is_published_over_http_is_numbered_and_in_the_log(member: Member) -> None:
+def test_publish_over_http_numbers_and_logs_events(member: Member) -> None:
     first, second = member.publish("a/1", "a/2"), member.publish("a/3")
     server = member.server
     assert [event["id"] for event in [*first, *second]] == [
@@ -81,22 +77,18 @@ def test_what_is_published_over_http_is_numbered_and_in_the_log(member: Member) 
     assert member.log() == [*first, *second]
 
 
-def test_a_function_that_is_invoked_publishes_and_answers_as_the_api_does(
-    deployment: Deployment, member: Member
-) -> None:
+def test_publish_by_invocation_answers_like_api(deployment: Deployment, member: Member) -> None:
     answer = deployment.invoke("Publish", {"org": member.organization, "events": [{"type": ["by", "invoke"]}]})
     assert member.log() == answer["events"]
     assert answer["eventId"] == answer["events"][-1]["eventId"]
 
 
-def test_a_function_that_refuses_fails_and_writes_nothing(deployment: Deployment, member: Member) -> None:
+def test_publish_by_invocation_invalid_event_fails(deployment: Deployment, member: Member) -> None:
     assert "errorMessage" in deployment.invoke("Publish", {"org": member.organization, "events": [{"type": ["*"]}]})
     assert member.commits() == []
 
 
-def test_what_is_sent_to_the_queue_is_appended_in_order_several_messages_in_a_commit(
-    deployment: Deployment, member: Member
-) -> None:
+def test_ingest_queue_appends_in_order_and_batches(deployment: Deployment, member: Member) -> None:
     numbers = [str(n) for n in range(20)]
     for some in (numbers[:10], numbers[10:]):
         deployment.aws("sqs").send_message_batch(
@@ -116,24 +108,24 @@ def test_what_is_sent_to_the_queue_is_appended_in_order_several_messages_in_a_co
     assert len(member.commits()) < len(numbers)
 
 
-def test_a_repeat_with_the_same_key_gets_the_first_answer_and_writes_nothing(member: Member) -> None:
+def test_publish_repeated_key_replays_first_response(member: Member) -> None:
     once, other = ({"events": [{"type": ["once", name]}]} for name in ("a", "b"))
     key = {"Idempotency-Key": "the-same"}
-    answers = [member.ask("POST", "/events", json=body, headers=key) for body in (once, once, other)]
+    answers = [member.request("POST", "/events", json=body, headers=key) for body in (once, once, other)]
     assert [answer.status_code for answer in answers] == [201, 200, 422]
     assert [answer.headers.get("Idempotent-Replayed") for answer in answers] == [None, "true", None]
     assert answers[0].json() == answers[1].json()
     assert member.log() == answers[0].json()["events"]
 
 
-def test_an_append_whose_condition_fails_writes_nothing(member: Member) -> None:
+def test_publish_failed_condition_writes_nothing(member: Member) -> None:
     (event,) = member.publish("stock/taken")
     condition = {"failIfEventsMatch": {"types": ["stock/*"]}, "after": 0}
-    refused = member.ask("POST", "/events", json={"events": [{"type": ["stock", "taken"]}], "condition": condition})
+    refused = member.request("POST", "/events", json={"events": [{"type": ["stock", "taken"]}], "condition": condition})
     assert (refused.status_code, refused.json()["eventId"]) == (409, event["eventId"])
     condition["after"] = event["eventId"]
-    granted = member.ask("POST", "/events", json={"events": [{"type": ["stock", "back"]}], "condition": condition})
-    assert granted.status_code == 201
+    accepted = member.request("POST", "/events", json={"events": [{"type": ["stock", "back"]}], "condition": condition})
+    assert accepted.status_code == 201
     assert subtypes(member.log()) == ["taken", "back"]
 
 
@@ -146,46 +138,46 @@ def test_an_append_whose_condition_fails_writes_nothing(member: Member) -> None:
         (json.dumps({"events": [{"type": ["a"]}] * 1_001}).encode(), 413),
         (json.dumps({"events": [TOO_LARGE]}).encode(), 413),
     ],
-    ids=["no JSON", "an unknown field", "a wildcard", "too many", "too large"],
+    ids=["invalid JSON", "unknown field", "wildcard", "too many", "too large"],
 )
-def test_a_bad_request_is_told_as_a_problem_and_writes_nothing(member: Member, body: bytes, status: int) -> None:
-    answer = member.ask("POST", "/events", content=body, headers={"Content-Type": "application/json"})
+def test_publish_bad_request_returns_problem(member: Member, body: bytes, status: int) -> None:
+    answer = member.request("POST", "/events", content=body, headers={"Content-Type": "application/json"})
     assert (answer.status_code, answer.json()["status"]) == (status, status), answer.text
     assert answer.headers["Content-Type"] == "application/problem+json"
     assert member.commits() == []
 
 
-def test_eight_writers_at_once_number_one_log_without_gaps(deployment: Deployment, threads: ThreadPoolExecutor) -> None:
-    """Lambdas that share nothing but the table: four write for the API, four for who invokes `publish`.
+def test_publish_eight_concurrent_writers_leaves_no_gaps(deployment: Deployment, threads: ThreadPoolExecutor) -> None:
+    """Concurrent Lambdas that share only the table: four behind the API, four invoked directly.
 
-    All begin at the same moment, and a process of Lambda does one thing at a time, so there are several processes of
-    both functions, which is checked. Each remembers where the log ended when it wrote last, and mostly that is wrong:
-    the table refuses them, and they look again. No number is given twice, none is left out, no answer is a lie.
+    All start at the same time. A Lambda process handles one request at a time, so both functions run in several
+    processes, which is checked. Each process caches the head of the log, and mostly its cache is stale: the table
+    refuses the write, and the process retries. No number is used twice, none is skipped, and every response is true.
     """
     member = deployment.organization()
-    together = threading.Barrier(WRITERS)
+    barrier = threading.Barrier(WRITERS)
 
     def by_http(events: list[Json]) -> list[Json]:
         return member.post(*events)
 
-    def by_invoking(events: list[Json]) -> list[Json]:
+    def by_invocation(events: list[Json]) -> list[Json]:
         answer = deployment.invoke("Publish", {"org": member.organization, "events": events})
-        found: list[Json] = answer["events"]
-        return found
+        results: list[Json] = answer["events"]
+        return results
 
     def write(writer: int) -> list[list[Json]]:
-        publish = (by_http, by_invoking)[writer % 2]
-        together.wait()
+        publish = (by_http, by_invocation)[writer % 2]
+        barrier.wait()
         return [publish([_numbered(writer, request, n) for n in range(3)]) for request in range(REQUESTS)]
 
-    answers = [answer for found in threads.map(write, range(WRITERS)) for answer in found]
+    answers = [answer for results in threads.map(write, range(WRITERS)) for answer in results]
     log, commits = member.log(), member.commits()
     assert (deployment.workers("APIHandler") > 1, deployment.workers("Publish") > 1) == (True, True)
     assert [commit["session"] for commit in commits] == list(range(1, WRITERS * REQUESTS + 1))
     assert [commit["prev"] for commit in commits] == [0, *(commit["at"] + commit["n"] - 1 for commit in commits[:-1])]
     assert ids(log) == sorted(set(ids(log)))
     assert ids(log) == [commit["at"] + n for commit in commits for n in range(commit["n"])]
-    assert sorted((event for answer in answers for event in answer), key=lambda one: int(one["eventId"])) == log
+    assert sorted((event for answer in answers for event in answer), key=lambda event: int(event["eventId"])) == log
     assert len({tuple(event["type"]) for event in log}) == WRITERS * REQUESTS * 3
 
 
@@ -193,44 +185,44 @@ def _numbered(writer: int, request: int, n: int) -> Json:
     return {"type": ["written", str(writer), str(request), str(n)], "key": f"/writer/{writer}"}
 
 
-# Who may come in.
+# Authorization.
 
 
 @pytest.mark.parametrize(
-    "shown",
+    "authorization",
     [
         lambda _: "",
-        lambda member: f"Bearer {member.signed('somebody else holds this key, not us')}",
-        lambda member: f"Bearer {member.signed(member.deployment.environment['JWT_KEY'], expires_s=-60)}",
+        lambda member: f"Bearer {member.sign_token('a key that the server does not have')}",
+        lambda member: f"Bearer {member.sign_token(member.deployment.environment['JWT_KEY'], expires_s=-60)}",
     ],
-    ids=["none", "signed by somebody else", "expired"],
+    ids=["missing", "wrong key", "expired"],
 )
-def test_without_a_good_token_nobody_comes_in(member: Member, shown: Callable[[Member], str]) -> None:
-    answer = member.ask("POST", "/events", json={"events": [{"type": ["a"]}]}, headers={"Authorization": shown(member)})
+def test_request_without_valid_token_is_refused(member: Member, authorization: Callable[[Member], str]) -> None:
+    answer = member.request(
+        "POST", "/events", json={"events": [{"type": ["a"]}]}, headers={"Authorization": authorization(member)}
+    )
     assert answer.status_code == 401
     assert member.commits() == []
 
 
-def test_without_any_header_nobody_comes_in_but_to_ask_how_it_is(deployment: Deployment) -> None:
+def test_request_without_header_only_reads_health(deployment: Deployment) -> None:
     assert [deployment.client.get(path).status_code for path in ("/events", "/observers", "/health")] == [401, 401, 200]
 
 
-def test_whoever_is_of_another_organization_or_lacks_the_group_is_refused(
-    deployment: Deployment, member: Member
-) -> None:
-    ours = {"X-Organization": member.organization}
-    foreign, reading, writing = (
+def test_request_of_other_organization_or_group_is_forbidden(deployment: Deployment, member: Member) -> None:
+    headers = {"X-Organization": member.organization}
+    stranger, reader, publisher = (
         deployment.member("elsewhere"),
         deployment.member(member.organization, groups=["readers"]),
         deployment.member(member.organization, groups=["publishers"]),
     )
     body = {"events": [{"type": ["a"]}]}
     answers = [
-        foreign.ask("POST", "/events", json=body, headers=ours),
-        foreign.ask("GET", "/events", headers=ours),
-        reading.ask("POST", "/events", json=body),
-        writing.ask("GET", "/events"),
-        reading.ask("PUT", f"/organizations/{member.organization}"),
+        stranger.request("POST", "/events", json=body, headers=headers),
+        stranger.request("GET", "/events", headers=headers),
+        reader.request("POST", "/events", json=body),
+        publisher.request("GET", "/events"),
+        reader.request("PUT", f"/organizations/{member.organization}"),
     ]
     assert [answer.status_code for answer in answers] == [403] * 5
     assert {answer.headers["Content-Type"] for answer in answers} == {"application/problem+json"}
@@ -240,35 +232,33 @@ def test_whoever_is_of_another_organization_or_lacks_the_group_is_refused(
 # Feeds.
 
 
-def test_a_poll_waits_and_is_woken_by_what_it_waits_for(member: Member, threads: ThreadPoolExecutor) -> None:
-    """It waits in one Lambda, others publish; what does not match does not end it."""
+def test_poll_returns_when_matching_event_arrives(member: Member, threads: ThreadPoolExecutor) -> None:
+    """The poll waits in one Lambda while others publish. Other events do not end it."""
     (first,) = member.publish("first")
     member.get("/events", after=0)
-    polled = threads.submit(member.get, "/events", types="wanted", after=first["eventId"], timeout="25s")
+    poll = threads.submit(member.get, "/events", types="wanted", after=first["eventId"], timeout="25s")
     until = time.monotonic() + 1.0
     while time.monotonic() < until:
         member.publish("noise")
-    assert not polled.done()
+    assert not poll.done()
     (wanted,) = member.publish("wanted")
-    assert polled.result(SOON_S) == {"TYPE": "NonEmpty", "eventId": wanted["eventId"], "eventSnapshots": [wanted]}
+    assert poll.result(SOON_S) == {"TYPE": "NonEmpty", "eventId": wanted["eventId"], "eventSnapshots": [wanted]}
 
 
-def test_a_poll_that_nothing_wakes_ends_in_time_and_says_how_far_it_looked(member: Member) -> None:
+def test_poll_without_events_times_out_with_position(member: Member) -> None:
     (last,) = member.publish("noise")
-    began = time.monotonic()
+    started_s = time.monotonic()
     answer = member.get("/events", types="wanted", after=0, timeout="1s")
-    assert 1.0 <= time.monotonic() - began < SOON_S
+    assert 1.0 <= time.monotonic() - started_s < SOON_S
     assert answer == {"TYPE": "Empty", "eventId": last["eventId"], "lastEventId": last["eventId"]}
 
 
-def test_an_event_source_that_comes_back_gets_every_event_once_in_order(
-    member: Member, threads: ThreadPoolExecutor
-) -> None:
-    """Behind API Gateway a stream is a page: it ends, says when to come back, and the client does, with its last id."""
-    published = threads.submit(lambda: [event for n in range(12) for event in member.publish(f"told/{n}")])
+def test_event_source_reconnects_without_loss(member: Member, threads: ThreadPoolExecutor) -> None:
+    """Behind API Gateway a stream is a page: it ends, and the client reconnects with its last id."""
+    published = threads.submit(lambda: [event for n in range(12) for event in member.publish(f"sent/{n}")])
     pages, seen = 0, list[ServerSentEvent]()
     while not (published.done() and len(seen) >= len(published.result())):
-        seen += _page(member, seen[-1].id if seen else "0")
+        seen += _event_source_page(member, seen[-1].id if seen else "0")
         pages += 1
         assert len(seen) <= 12
     assert pages > 1
@@ -276,33 +266,29 @@ def test_an_event_source_that_comes_back_gets_every_event_once_in_order(
     assert [event.id for event in seen] == [str(number) for number in ids(member.log())]
 
 
-def _page(member: Member, last: str) -> list[ServerSentEvent]:
-    """What an EventSource gets that comes back with this id, and is told when to come again."""
+def _event_source_page(member: Member, last: str) -> list[ServerSentEvent]:
+    """The events of one connection with this last id. The response has a retry interval."""
     headers = {"Accept": "text/event-stream", "Last-Event-ID": last}
-    answer = member.ask("GET", "/events", params={"types": "told/*", "timeout": "5s"}, headers=headers)
+    answer = member.request("GET", "/events", params={"types": "sent/*", "timeout": "5s"}, headers=headers)
     assert re.search(r"^retry: \d+$", answer.text, re.MULTILINE)
     return list(EventSource(answer).iter_sse())
 
 
-def test_what_follows_a_snapshot_of_jobs_misses_and_repeats_nothing(
-    member: Member, threads: ThreadPoolExecutor
-) -> None:
+def test_job_snapshot_and_feed_have_each_event_once(member: Member, threads: ThreadPoolExecutor) -> None:
     def publish(n: int) -> None:
         member.post(job("create", n), vocabulary="job")
         member.post(job("finish", n, success="1", message="well"), vocabulary="job")
 
-    snapshot, followed = _followed(member, threads, publish, "/objects/job", "/events")
+    snapshot, followed = _snapshot_and_feed(member, threads, publish, "/objects/job", "/events")
     log = member.log()
     before = [event for event in log if event["eventId"] <= snapshot["eventId"]]
     created, finished = ({e["key"] for e in before if e["type"][1] == name} for name in ("create", "finish"))
-    found = {f"/job/{one['id']}": "finishedAt" in one for one in snapshot["elements"]}
-    assert found == {key: key in finished for key in created}
+    states = {f"/job/{element['id']}": "finishedAt" in element for element in snapshot["elements"]}
+    assert states == {key: key in finished for key in created}
     assert followed == log[len(before) :]
 
 
-def test_what_follows_a_snapshot_of_orders_misses_and_repeats_nothing(
-    member: Member, threads: ThreadPoolExecutor
-) -> None:
+def test_order_snapshot_and_feed_have_each_event_once(member: Member, threads: ThreadPoolExecutor) -> None:
     def publish(n: int) -> None:
         member.post({"TYPE": "OrderAdded", "key": f"/chain,{n}", "nodeId": "100"}, vocabulary="scheduler")
         started = {"TYPE": "OrderStepStarted", "key": f"/chain,{n}", "nodeId": "100", "taskId": str(n)}
@@ -310,52 +296,54 @@ def test_what_follows_a_snapshot_of_orders_misses_and_repeats_nothing(
 
     path = "/jobscheduler/master/api/order/"
     overview, events = f"{path}?return=OrderOverview", f"{path}?return=OrderEvent"
-    snapshot, followed = _followed(member, threads, publish, overview, events)
+    snapshot, followed = _snapshot_and_feed(member, threads, publish, overview, events)
     log = member.log()
     before = [event for event in log if event["eventId"] <= snapshot["eventId"]]
     added, started = ({e["key"] for e in before if e["type"][2] == name} for name in ("OrderAdded", "OrderStepStarted"))
-    found = {one["path"]: one["orderProcessingState"]["TYPE"] == "InTaskProcess" for one in snapshot["orders"]}
-    assert found == {key: key in started for key in added}
+    states = {order["path"]: order["orderProcessingState"]["TYPE"] == "InTaskProcess" for order in snapshot["orders"]}
+    assert states == {key: key in started for key in added}
     assert ids(followed) == ids(log[len(before) :])
-    assert [(one["TYPE"], one["key"]) for one in followed] == [(e["type"][2], e["key"]) for e in log[len(before) :]]
+    assert [(order["TYPE"], order["key"]) for order in followed] == [
+        (e["type"][2], e["key"]) for e in log[len(before) :]
+    ]
 
 
-def _followed(
+def _snapshot_and_feed(
     member: Member, threads: ThreadPoolExecutor, publish: Callable[[int], None], snapshot: str, events: str
 ) -> tuple[Json, list[Json]]:
-    """A snapshot that was made while somebody publishes, and what came after it, poll by poll."""
-    begun = threading.Event()
+    """A snapshot taken while a thread publishes, and the events after it, poll by poll."""
+    started = threading.Event()
 
     def publish_all() -> None:
         for n in range(12):
             publish(n)
-            begun.set()
+            started.set()
 
     published = threads.submit(publish_all)
-    assert begun.wait(SOON_S)
-    found = member.get(snapshot)
+    assert started.wait(SOON_S)
+    state = member.get(snapshot)
     assert not published.done()
     followed: list[Json] = []
-    after = found["eventId"]
+    after = state["eventId"]
     while not (published.done() and after >= member.log()[-1]["eventId"]):
-        page = _polled(member, events, after)
+        page = _poll(member, events, after)
         followed += page.get("eventSnapshots", [])
         after = page.get("lastEventId", page["eventId"])
     published.result()
-    return found, followed
+    return state, followed
 
 
-def _polled(member: Member, path: str, after: int) -> Json:
+def _poll(member: Member, path: str, after: int) -> Json:
     url = httpx.URL(path).copy_merge_params({"after": after, "timeout": "2s"})
-    answer = member.ask("GET", str(url))
-    found: Json = answer.json()
-    return found
+    answer = member.request("GET", str(url))
+    page: Json = answer.json()
+    return page
 
 
 # Views.
 
 
-def test_the_stream_brings_views_up_to_date_and_answers_stay_the_same(member: Member) -> None:
+def test_projection_does_not_change_query_results(member: Member) -> None:
     member.post(job("create", 1), job("create", 2), vocabulary="job")
     member.post(job("progress", 1, state="half"), vocabulary="job")
     member.post(job("finish", 2, success="1", message="well"), vocabulary="job")
@@ -365,20 +353,18 @@ def test_the_stream_brings_views_up_to_date_and_answers_stay_the_same(member: Me
     eventually(lambda: member.checkpoint("project"), lambda session: session == head)
     late = [member.get(path) for path in paths]
     assert late == early
-    assert [(one["id"], one["state"]) for one in late[0]["elements"]] == [(1, "half"), (2, "finished")]
+    assert [(job["id"], job["state"]) for job in late[0]["elements"]] == [(1, "half"), (2, "finished")]
     assert late[1]["state"] == "half"
 
 
 # Observers.
 
 
-def test_an_observer_tells_by_mail_and_in_the_app_each_event_once_in_order(
-    deployment: Deployment, member: Member
-) -> None:
-    """The log's stream wakes `observe`, it fills the outbox's queue, that brings `deliver`, and SES has the mail."""
+def test_observers_deliver_mail_and_app_once_in_order(deployment: Deployment, member: Member) -> None:
+    """The stream invokes `observe`, which fills the outbox. The outbox invokes `deliver`, which sends mail by SES."""
     recipient = f"{member.organization}@example.org"
     member.put("/observers/mails", {"channel": "mail", "types": ["job/*"], "config": {"to": recipient}})
-    member.put("/observers/tells", {"channel": "app", "types": ["job/*"], "config": {"to": "anna"}})
+    member.put("/observers/notifies", {"channel": "app", "types": ["job/*"], "config": {"to": "anna"}})
     member.post(job("create", 117), vocabulary="job")
     member.post(job("finish", 117, success="1", message="well"), vocabulary="job")
     mails = eventually(lambda: deployment.mails(recipient), lambda sent: len(sent) >= 2)
@@ -387,53 +373,51 @@ def test_an_observer_tells_by_mail_and_in_the_app_each_event_once_in_order(
     ]
     assert all("backup" in mail["BodyText"] and "117" in mail["BodyText"] for mail in mails)
     assert "<html" in mails[0]["BodyHtml"]
-    eventually(lambda: _told(member), lambda told: len(told) >= 2)
-    assert _told(member) == [
-        ("tells", "Job created", member.log()[0]["id"]),
-        ("tells", "Job finished", member.log()[1]["id"]),
+    eventually(lambda: _inbox(member), lambda messages: len(messages) >= 2)
+    assert _inbox(member) == [
+        ("notifies", "Job created", member.log()[0]["id"]),
+        ("notifies", "Job finished", member.log()[1]["id"]),
     ]
-    counts = eventually(lambda: _deliveries(member, "mails", "tells"), lambda found: found["sent"] >= 4)
+    counts = eventually(lambda: _deliveries(member, "mails", "notifies"), lambda deliveries: deliveries["sent"] >= 4)
     assert (counts["sent"], counts["parked"], counts["dropped"]) == (4, 0, 0)
     assert len(deployment.mails(recipient)) == 2
 
 
-def test_what_ses_refuses_is_parked_with_its_error_and_goes_out_when_it_is_retried(
-    deployment: Deployment, member: Member
-) -> None:
+def test_delivery_refused_by_ses_is_parked_and_retried(deployment: Deployment, member: Member) -> None:
     sender, recipient = f"{member.organization}@sender.example", f"{member.organization}@example.org"
     config = {"to": recipient, "from": sender}
     member.put("/observers/broken", {"channel": "mail", "types": ["job/*"], "config": config})
     (event,) = member.post(job("create", 1), vocabulary="job")
     (failure,) = eventually(lambda: member.get("/observers/broken/failures")["failures"])
     assert (failure["event"], failure["address"], failure["tries"]) == (event["id"], recipient, 1)
-    assert "SES refuses the mail: MessageRejected" in failure["error"]
+    assert "SES rejected the mail: MessageRejected" in failure["error"]
     assert sender in failure["error"]
     deployment.aws("sesv2").create_email_identity(EmailIdentity=sender)
-    assert member.ask("POST", "/observers/broken/retry", json={"ids": [failure["id"]]}).json() == {"retried": 1}
+    assert member.request("POST", "/observers/broken/retry", json={"ids": [failure["id"]]}).json() == {"retried": 1}
     (mail,) = eventually(lambda: deployment.mails(recipient))
     assert (mail["Source"], mail["Subject"]) == (sender, "Job created")
-    counts = eventually(lambda: _deliveries(member, "broken"), lambda found: found["sent"] == 1)
+    counts = eventually(lambda: _deliveries(member, "broken"), lambda deliveries: deliveries["sent"] == 1)
     assert (counts["parked"], member.get("/observers/broken/failures")["failures"]) == (0, [])
 
 
-def _told(member: Member) -> list[tuple[str, str, Json]]:
-    found = member.get("/users/anna/inbox", after=0).get("eventSnapshots", [])
-    return [(one["observer"], one["subject"], one["event"]) for one in found]
+def _inbox(member: Member) -> list[tuple[str, str, Json]]:
+    messages = member.get("/users/anna/inbox", after=0).get("eventSnapshots", [])
+    return [(message["observer"], message["subject"], message["event"]) for message in messages]
 
 
 def _deliveries(member: Member, *observers: str) -> Counter[str]:
-    """What became of the deliveries of observers."""
-    found = Counter[str]()
+    """Delivery counts of observers."""
+    counts = Counter[str]()
     for name in observers:
-        found.update(member.get(f"/observers/{name}")["deliveries"])
-    return found
+        counts.update(member.get(f"/observers/{name}")["deliveries"])
+    return counts
 
 
 # Schedules, exports, reports.
 
 
-def test_schedules_wake_their_functions_and_nobody_else_may(deployment: Deployment) -> None:
-    """The export's is off: there is no Glue here that could load it."""
+def test_schedules_may_invoke_their_functions(deployment: Deployment) -> None:
+    """The export schedule is off, because there is no Glue to load exports."""
     assert [_schedule(deployment, name) for name in ("Clean", "Export")] == [
         ("ENABLED", "rate(1 minute)"),
         ("DISABLED", "rate(1 day)"),
@@ -441,41 +425,41 @@ def test_schedules_wake_their_functions_and_nobody_else_may(deployment: Deployme
 
 
 def _schedule(deployment: Deployment, function: str) -> tuple[str, str]:
-    """The state and the rate of a schedule whose target is the function, and may be."""
+    """The state and rate of a function's schedule. Checks its target and permission."""
     events, name = deployment.aws("events"), deployment.resources[f"{function}Rule"]
     rule = events.describe_rule(Name=name)
     (target,) = events.list_targets_by_rule(Rule=name)["Targets"]
     assert target["Arn"].endswith(f":function:{deployment.resources[function]}")
-    ((principal, source),) = _callers(deployment, function)
+    ((principal, source),) = _invokers(deployment, function)
     assert (principal, source) == ("events.amazonaws.com", rule["Arn"])
     return rule["State"], rule["ScheduleExpression"]
 
 
-def _callers(deployment: Deployment, function: str) -> list[tuple[str, str]]:
-    """Who may call a function, and on behalf of what."""
+def _invokers(deployment: Deployment, function: str) -> list[tuple[str, str]]:
+    """The principals that may invoke a function, and their sources."""
     policy = deployment.aws("lambda").get_policy(FunctionName=deployment.resources[function])["Policy"]
     return [
-        (one["Principal"]["Service"], one["Condition"]["ArnLike"]["AWS:SourceArn"])
-        for one in json.loads(policy)["Statement"]
+        (statement["Principal"]["Service"], statement["Condition"]["ArnLike"]["AWS:SourceArn"])
+        for statement in json.loads(policy)["Statement"]
     ]
 
 
-def test_a_job_that_was_silent_too_long_is_cleaned_once(deployment: Deployment, member: Member) -> None:
+def test_clean_closes_timed_out_job_once(deployment: Deployment, member: Member) -> None:
     member.post(job("create", 1, props={"clean_timeout": "0"}), job("create", 2), vocabulary="job")
     event = payload("scheduled_event")
 
-    def cleaned() -> list[Json]:
+    def clean_events() -> list[Json]:
         assert deployment.invoke("Clean", event) is None
-        return [one for one in member.log() if one["type"][1] == "clean"]
+        return [entry for entry in member.log() if entry["type"][1] == "clean"]
 
-    (clean,) = eventually(cleaned)
+    (clean,) = eventually(clean_events)
     assert clean["key"] == "/job/1"
-    assert cleaned() == [clean]
+    assert clean_events() == [clean]
     assert [("finishedAt" in member.get(f"/jobs/{number}")) for number in (1, 2)] == [True, False]
 
 
-def test_an_export_is_started_and_what_arrives_in_the_bucket_is_loaded(deployment: Deployment) -> None:
-    """The endpoint exports no files, so the manifest is put there by the test; the job that loads it does nothing."""
+def test_export_is_started_and_loaded_on_arrival(deployment: Deployment) -> None:
+    """ministack exports no files, so the test writes the manifest. The job that loads it does nothing."""
     assert deployment.invoke("Export", payload("scheduled_event")) is None
     table = deployment.environment["LOG_TABLE_ARN"]
     (started,) = deployment.aws("dynamodb").list_exports(TableArn=table)["ExportSummaries"]
@@ -489,56 +473,59 @@ def test_an_export_is_started_and_what_arrives_in_the_bucket_is_loaded(deploymen
         Key=f"exports/AWSDynamoDB/{export}/manifest-summary.json",
         Body=b"{}",
     )
-    (loaded,) = eventually(lambda: _ledger(deployment), lambda found: found[0]["state"] == "loaded")
+    (loaded,) = eventually(lambda: _ledger(deployment), lambda exports: exports[0]["state"] == "loaded")
     assert loaded["run"] in [run["Id"] for run in deployment.aws("glue").get_job_runs(JobName=name)["JobRuns"]]
 
 
 def _ledger(deployment: Deployment) -> list[Json]:
-    found = deployment.aws("dynamodb").query(
+    response = deployment.aws("dynamodb").query(
         TableName=deployment.outputs["ViewsTableName"],
         KeyConditionExpression="#view = :view",
         ExpressionAttributeNames={"#view": "view"},
         ExpressionAttributeValues={":view": {"S": "exports"}},
     )
-    return [json.loads(item["data"]["S"]) for item in found["Items"]]
+    return [json.loads(item["data"]["S"]) for item in response["Items"]]
 
 
-def test_a_finished_report_is_an_event_of_every_organization(deployment: Deployment, member: Member) -> None:
+def test_finished_report_is_published_to_organizations(deployment: Deployment, member: Member) -> None:
     event = payload("glue_job_state_change")
     event["detail"]["jobName"] = deployment.environment["REPORTS_JOB"]
     for _ in range(2):
         assert deployment.invoke("Reported", event) is None
-    assert [one["type"] for one in member.log()] == [["report", "ready", "report"]]
+    assert [event["type"] for event in member.log()] == [["report", "ready", "report"]]
 
 
-# What the template says, as the endpoint understood it.
+# The template, as the emulator deployed it.
 
 
-def test_questions_go_to_the_reader_and_the_rest_to_the_writer(deployment: Deployment) -> None:
+def test_api_routes_queries_to_reader_others_to_writer(deployment: Deployment) -> None:
     gateway, api = deployment.aws("apigateway"), deployment.resources["RestAPI"]
     reader, writer = deployment.resources["Reader"], deployment.resources["APIHandler"]
-    behind = {
-        (method, resource["path"]): found["methodIntegration"]["uri"].split(":function:")[1].split("/")[0]
+    functions = {
+        (method, resource["path"]): integration["methodIntegration"]["uri"].split(":function:")[1].split("/")[0]
         for resource in gateway.get_resources(restApiId=api, limit=500)["items"]
-        for method, found in resource.get("resourceMethods", {}).items()
+        for method, integration in resource.get("resourceMethods", {}).items()
     }
-    assert {function for (method, _), function in behind.items() if method == "GET"} == {reader}
-    assert {function for (method, _), function in behind.items() if method in ("PUT", "DELETE")} == {writer}
-    asked = {path for (method, path), function in behind.items() if method == "POST" and function == reader}
+    assert {function for (method, _), function in functions.items() if method == "GET"} == {reader}
+    assert {function for (method, _), function in functions.items() if method in ("PUT", "DELETE")} == {writer}
+    query_paths = {path for (method, path), function in functions.items() if method == "POST" and function == reader}
     queries = {"/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/master/api/{collection}"}
-    assert asked == queries
-    assert behind["POST", "/events"] == behind["POST", "/events/{vocabulary}"] == writer
+    assert query_paths == queries
+    assert functions["POST", "/events"] == functions["POST", "/events/{vocabulary}"] == writer
     for function in ("Reader", "APIHandler"):
-        assert [principal for principal, _ in _callers(deployment, function)] == ["apigateway.amazonaws.com"]
+        assert [principal for principal, _ in _invokers(deployment, function)] == ["apigateway.amazonaws.com"]
 
 
-def test_the_stream_and_the_queues_wake_their_functions(deployment: Deployment) -> None:
+def test_stream_and_queues_are_mapped_to_functions(deployment: Deployment) -> None:
     functions = {deployment.resources[name]: name for name in ("Project", "Observe", "Deliver", "Ingest")}
-    found = {
-        functions[one["FunctionArn"].rpartition(":")[2]]: (one["EventSourceArn"].split(":")[2], one["State"])
-        for one in deployment.aws("lambda").list_event_source_mappings()["EventSourceMappings"]
+    mappings = {
+        functions[mapping["FunctionArn"].rpartition(":")[2]]: (
+            mapping["EventSourceArn"].split(":")[2],
+            mapping["State"],
+        )
+        for mapping in deployment.aws("lambda").list_event_source_mappings()["EventSourceMappings"]
     }
-    assert found == {
+    assert mappings == {
         "Project": ("dynamodb", "Enabled"),
         "Observe": ("dynamodb", "Enabled"),
         "Deliver": ("sqs", "Enabled"),
@@ -546,14 +533,14 @@ def test_the_stream_and_the_queues_wake_their_functions(deployment: Deployment) 
     }
 
 
-def test_nothing_was_given_up(deployment: Deployment) -> None:
-    """After all that the tests above did, no message and no record of the stream is where the hopeless ones go."""
+def test_dead_letter_queues_are_empty(deployment: Deployment) -> None:
+    """Runs after the tests above: they must not have left failed messages or records."""
     queues = deployment.aws("sqs")
     for name in ("DeadLetterQueue", "IngestDeadLetterQueue", "StreamFailureQueue"):
-        found = queues.get_queue_attributes(QueueUrl=deployment.resources[name], AttributeNames=["All"])
-        assert found["Attributes"]["ApproximateNumberOfMessages"] == "0", name
+        queue = queues.get_queue_attributes(QueueUrl=deployment.resources[name], AttributeNames=["All"])
+        assert queue["Attributes"]["ApproximateNumberOfMessages"] == "0", name
 
 
-def test_a_signal_ends_it_and_all_that_it_started(deployment: Deployment) -> None:
-    """The last test: there is nothing left to ask afterwards."""
+def test_signal_ends_all_processes(deployment: Deployment) -> None:
+    """Must be the last test: it ends the deployment."""
     assert deployment.stop()

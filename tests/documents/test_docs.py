@@ -1,4 +1,4 @@
-"""The documentation's commands are run as a reader would run them."""
+"""Runs the commands in the documentation, as a reader would."""
 
 import os
 import re
@@ -15,15 +15,17 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ADDRESS = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+MODULE_PATH = re.compile(r"`((?:chalicelib|infra|glue_jobs|tests)/[\w/]+\.py)`")
+MEMBER = re.compile(r"`([\w.]+)` in `([\w/]+\.py)`")
 
 
 @pytest.fixture(scope="module")
 def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The environment of somebody who has just typed `make run`."""
+    """The environment of a reader who has just typed `make run`."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    # A reader's shell was not started by make, as the tests may be.
+    # The tests may run under make, a reader's shell does not.
     shell = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     environment = {**shell, "PORT": str(port), "DATA_DIR": str(tmp_path_factory.mktemp("data"))}
     command = ["make", "run"]
@@ -38,7 +40,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_the_commands_of_the_documents_work(document: Path, reader: dict[str, str]) -> None:
+def test_commands_in_documents_work(document: Path, reader: dict[str, str]) -> None:
     blocks = [block for block in BLOCK.findall(document.read_text()) if block != "make run\n"]
     script = "\n".join(blocks).replace(ADDRESS, f"http://127.0.0.1:{reader['PORT']}")
     checked = script.replace("curl -s ", "curl -s --fail-with-body ")
@@ -55,6 +57,22 @@ def test_the_commands_of_the_documents_work(document: Path, reader: dict[str, st
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_lead_somewhere(document: Path) -> None:
+def test_links_point_to_existing_files(document: Path) -> None:
     missing = [link for link in LINK.findall(document.read_text()) if not (document.parent / link).exists()]
     assert missing == []
+
+
+def test_architecture_names_existing_modules() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    paths = MODULE_PATH.findall(text)
+    assert paths
+    assert [path for path in paths if not (ROOT / path).exists()] == []
+    members = MEMBER.findall(text)
+    assert members
+    assert [f"{name} in {path}" for name, path in members if not _is_defined(name, ROOT / path)] == []
+
+
+def _is_defined(name: str, module: Path) -> bool:
+    owner, _, member = name.rpartition(".")
+    source = module.read_text()
+    return f"def {member}(" in source and (not owner or f"class {owner}" in source)

@@ -1,4 +1,4 @@
-"""Commits: bodies that split, numbers that follow each other."""
+"""Commits: their bodies, and the continuity of the log."""
 
 import json
 from typing import Any
@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chalicelib.domain.errors import LogBroken
-from chalicelib.domain.events.body import body_of
+from chalicelib.domain.events.body import join_body
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.log.commit import Commit, chained, next_commit
+from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous
 from tests.builders import a_commit, a_text, an_append
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from([",\n", '",\n"', "],[", "\u2028", "},\n{"])
@@ -25,7 +25,7 @@ ENCODED = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5).map(
 
 
 @given(ENCODED)
-def test_a_body_splits_back_into_its_texts_and_is_json(encoded: tuple[bytes, ...]) -> None:
+def test_commit_body_is_json_and_splits_into_texts(encoded: tuple[bytes, ...]) -> None:
     texts = tuple(text.decode() for text in encoded)
     commit = a_commit(texts=texts)
     assert tuple(commit.texts) == texts
@@ -33,22 +33,22 @@ def test_a_body_splits_back_into_its_texts_and_is_json(encoded: tuple[bytes, ...
 
 
 @given(ENCODED, st.integers(1, 9), st.integers(1, 10**9), st.integers(0, 2**53 - 10))
-def test_the_wires_of_a_commit_are_those_of_its_events(
+def test_commit_wire_texts_equal_those_of_its_events(
     encoded: tuple[bytes, ...], server: int, session: int, at: int
 ) -> None:
     commit = a_commit(session, server=server, at=at, texts=tuple(text.decode() for text in encoded))
-    assert commit.wires == [event.wire for event in commit.events]
-    assert [json.loads(wire)["eventId"] for wire in commit.wires] == list(range(at, at + len(encoded)))
+    assert commit.wire_texts == [event.wire_text for event in commit.events]
+    assert [json.loads(wire)["eventId"] for wire in commit.wire_texts] == list(range(at, at + len(encoded)))
 
 
-def test_the_events_of_a_commit_are_numbered_from_one() -> None:
+def test_commit_events_are_numbered_from_one() -> None:
     commit = a_commit(session=7, server=3, at=5_000, texts=(a_text("/a"), a_text("/b"), a_text("/c")))
-    assert [(event.id, event.event_id, event.at, event.stored.key) for event in commit.events] == [
+    assert [(event.id, event.event_id, event.at_us, event.fields.key) for event in commit.events] == [
         (Id(3, 7, 1), 5_000, 5_000, "/a"),
         (Id(3, 7, 2), 5_001, 5_000, "/b"),
         (Id(3, 7, 3), 5_002, 5_000, "/c"),
     ]
-    assert (commit.last, commit.head) == (5_002, Head(server=3, session=7, instance=3, last=5_002))
+    assert (commit.last_event_id, commit.head) == (5_002, Head(server=3, session=7, instance=3, last_event_id=5_002))
 
 
 @pytest.mark.parametrize(
@@ -61,20 +61,26 @@ def test_the_events_of_a_commit_are_numbered_from_one() -> None:
         (Head(1, 4, 1, 4_000_000), 0, 5, 4_000_001, 4_000_000),
     ],
 )
-def test_the_next_commit_follows_the_head(head: Head, now_ms: int, session: int, at: int, prev: int) -> None:
+def test_next_commit_follows_head(head: Head, now_ms: int, session: int, at: int, prev: int) -> None:
     texts = (a_text("/a"), a_text("/b"))
     assert next_commit(head, an_append(texts, request_id="ours"), now_ms) == Commit(
-        server=1, session=session, at=at, n=2, prev=prev, request_id="ours", body=f"[{texts[0]},\n{texts[1]}]"
+        server=1,
+        session=session,
+        at_us=at,
+        event_count=2,
+        previous_event_id=prev,
+        request_id="ours",
+        body=f"[{texts[0]},\n{texts[1]}]",
     )
 
 
 @given(st.lists(st.tuples(st.integers(0, 100), st.integers(1, 5)), max_size=10))
-def test_commits_built_one_after_the_other_are_chained(steps: list[tuple[int, int]]) -> None:
+def test_next_commit_sequence_is_contiguous(steps: list[tuple[int, int]]) -> None:
     head, commits = Head(1), []
     for now_ms, events in steps:
         commits.append(next_commit(head, an_append((a_text(),) * events), now_ms))
         head = commits[-1].head
-    assert list(chained(Head(1), commits)) == commits
+    assert list(verify_contiguous(Head(1), commits)) == commits
 
 
 BROKEN: dict[str, list[dict[str, Any]]] = {
@@ -85,8 +91,8 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
     "another prev": [{"session": 1}, {"session": 2, "prev": 999}],
     "no prev": [{"session": 1}, {"session": 2, "prev": 0}],
     "a prev at the start": [{"session": 1, "prev": 5}],
-    "an EventId that does not rise": [{"session": 1}, {"session": 2, "at": 1_000}],
-    "an EventId within the one before": [
+    "an EventId that does not increase": [{"session": 1}, {"session": 2, "at": 1_000}],
+    "an EventId within the previous commit": [
         {"session": 1, "texts": (a_text(), a_text())},
         {"session": 2, "at": 1_001, "prev": 1_001},
     ],
@@ -94,17 +100,17 @@ BROKEN: dict[str, list[dict[str, Any]]] = {
 
 
 @pytest.mark.parametrize("commits", BROKEN.values(), ids=BROKEN.keys())
-def test_a_log_that_contradicts_itself_is_noticed(commits: list[dict[str, Any]]) -> None:
-    given = [a_commit(**commit) for commit in commits]
-    reading = chained(Head(1), given)
-    assert [next(reading) for _ in given[:-1]] == given[:-1]
-    with pytest.raises(LogBroken, match=rf"session {given[-1].session} of server 1 .* does not follow session"):
-        next(reading)
+def test_verify_contiguous_broken_log_raises(commits: list[dict[str, Any]]) -> None:
+    log = [a_commit(**commit) for commit in commits]
+    verified = verify_contiguous(Head(1), log)
+    assert [next(verified) for _ in log[:-1]] == log[:-1]
+    with pytest.raises(LogBroken, match=rf"session {log[-1].session} of server 1 .* does not follow session"):
+        next(verified)
 
 
-def test_a_chain_may_begin_anywhere() -> None:
-    assert list(chained(Head(1, 4, 1, 4_000), [a_commit(5), a_commit(6)])) == [a_commit(5), a_commit(6)]
+def test_verify_contiguous_from_later_head_succeeds() -> None:
+    assert list(verify_contiguous(Head(1, 4, 1, 4_000), [a_commit(5), a_commit(6)])) == [a_commit(5), a_commit(6)]
 
 
-def test_a_body_has_one_event_a_line() -> None:
-    assert body_of(["{}", "{}"]) == "[{},\n{}]"
+def test_join_body_puts_one_event_per_line() -> None:
+    assert join_body(["{}", "{}"]) == "[{},\n{}]"

@@ -1,27 +1,27 @@
-"""Deliveries in a queue: their text, and which message still has something to do."""
+"""Delivery messages and delivery states."""
 
 import pytest
 
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.notifications.delivery_message import Queued, Standing
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from tests.adapters.channels.queues import a_delivery
 
-PARKED = Standing().tried(0, 4).parked(0, 5)
-AGAIN = PARKED.tried(1, 1)
+PARKED = DeliveryState().after_attempt(0, 4).after_parking(0, 5)
+RETRIED = PARKED.after_attempt(1, 1)
 
 
-def test_the_text_of_a_delivery_is_compact_and_says_all() -> None:
-    assert Queued(a_delivery(7, address="a@example.org", replay="r"), 2).text == (
+def test_delivery_message_text_is_compact_json() -> None:
+    assert DeliveryMessage(a_delivery(7, address="a@example.org", replay="r"), 2).text == (
         '{"id":"1.7.1/ops","server":1,"observer":"ops","event":"1.7.1","key":"/job/1","address":"a@example.org",'
         '"replay":"r","retry":2}'
     )
 
 
 @pytest.mark.parametrize("key", ["", "/job/1", "ß 日本 🎉", '\x00\x01\n\r\t\x7f\x85\u2028\ufffe\uffff"\\'])
-def test_a_text_is_plain_and_gives_back_what_it_was_made_of(key: str) -> None:
-    queued = Queued(a_delivery(key=key), 3)
-    assert all(" " <= character < "\x80" for character in queued.text)
-    assert Queued.parse(queued.text) == queued
+def test_delivery_message_text_is_ascii_and_parses_back(key: str) -> None:
+    message = DeliveryMessage(a_delivery(key=key), 3)
+    assert all(" " <= character < "\x80" for character in message.text)
+    assert DeliveryMessage.parse(message.text) == message
 
 
 @pytest.mark.parametrize(
@@ -33,40 +33,38 @@ def test_a_text_is_plain_and_gives_back_what_it_was_made_of(key: str) -> None:
         "[]",
         "{}",
         '{"retry":0}',
-        Queued(a_delivery()).text.replace('"1.1.1"', '"1.1"'),
-        Queued(a_delivery()).text.replace('"1.1.1"', "7"),
-        Queued(a_delivery()).text.replace('"retry":0', '"retry":"x"'),
-        Queued(a_delivery()).text.replace('"retry"', '"more":1,"retry"'),
+        DeliveryMessage(a_delivery()).text.replace('"1.1.1"', '"1.1"'),
+        DeliveryMessage(a_delivery()).text.replace('"1.1.1"', "7"),
+        DeliveryMessage(a_delivery()).text.replace('"retry":0', '"retry":"x"'),
+        DeliveryMessage(a_delivery()).text.replace('"retry"', '"more":1,"retry"'),
     ],
 )
-def test_what_is_no_delivery_is_refused(text: str) -> None:
-    with pytest.raises(BadInput, match="this is no delivery: "):
-        Queued.parse(text)
+def test_parse_invalid_text_raises_bad_input(text: str) -> None:
+    with pytest.raises(BadInput, match="not a delivery: "):
+        DeliveryMessage.parse(text)
 
 
 @pytest.mark.parametrize(
-    ("standing", "retry", "is_over", "tries"),
+    ("state", "retry", "is_obsolete", "tries"),
     [
-        (Standing(), 0, False, 0),
-        (Standing(), 1, False, 0),
-        (Standing().tried(0, 3), 0, False, 3),
+        (DeliveryState(), 0, False, 0),
+        (DeliveryState(), 1, False, 0),
+        (DeliveryState().after_attempt(0, 3), 0, False, 3),
         (PARKED, 0, True, 5),
         (PARKED, 1, False, 0),
-        (AGAIN, 0, True, 0),
-        (AGAIN, 1, False, 1),
-        (AGAIN.parked(1, 5), 1, True, 5),
-        (AGAIN.parked(1, 5), 2, False, 0),
-        (Standing().done("sent"), 0, True, 0),
-        (Standing().done("sent"), 1, True, 0),
-        (AGAIN.done("dropped"), 2, True, 0),
+        (RETRIED, 0, True, 0),
+        (RETRIED, 1, False, 1),
+        (RETRIED.after_parking(1, 5), 1, True, 5),
+        (RETRIED.after_parking(1, 5), 2, False, 0),
+        (DeliveryState().after_outcome("sent"), 0, True, 0),
+        (DeliveryState().after_outcome("sent"), 1, True, 0),
+        (RETRIED.after_outcome("dropped"), 2, True, 0),
     ],
 )
-def test_a_message_has_nothing_to_do_once_another_one_did_it(
-    standing: Standing, retry: int, is_over: bool, tries: int
-) -> None:
-    assert (standing.is_over(retry), standing.tries_of(retry)) == (is_over, tries)
+def test_delivery_state_is_obsolete_and_tries(state: DeliveryState, retry: int, is_obsolete: bool, tries: int) -> None:
+    assert (state.is_obsolete(retry), state.tries_in(retry)) == (is_obsolete, tries)
 
 
-def test_each_change_of_what_is_remembered_has_a_higher_version() -> None:
-    changes = [Standing(), Standing().tried(0, 1), PARKED, AGAIN, AGAIN.done("sent")]
-    assert [standing.version for standing in changes] == [0, 1, 2, 3, 4]
+def test_delivery_state_changes_increase_version() -> None:
+    changes = [DeliveryState(), DeliveryState().after_attempt(0, 1), PARKED, RETRIED, RETRIED.after_outcome("sent")]
+    assert [state.version for state in changes] == [0, 1, 2, 3, 4]

@@ -1,4 +1,4 @@
-"""Durations as people write them."""
+"""Parsing and formatting of durations."""
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from chalicelib.domain.durations import Duration
 
 
 @given(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9))
-def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
+def test_parse_adds_hours_minutes_and_seconds(hours: int, minutes: int, seconds: int) -> None:
     expected = float(hours * 3600 + minutes * 60 + seconds)
     if max(hours, minutes) < 10**9:
         assert durations.parse(f"{hours}h{minutes}m{seconds}s") == expected
@@ -40,7 +40,7 @@ def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int
         ("infinite", float("inf")),
     ],
 )
-def test_a_duration_has_many_spellings(text: str, seconds: float) -> None:
+def test_parse_accepts_all_formats(text: str, seconds: float) -> None:
     assert TypeAdapter[float](Duration).validate_python(text) == seconds
 
 
@@ -52,12 +52,12 @@ def test_a_duration_has_many_spellings(text: str, seconds: float) -> None:
         *("P", "PT", "P1", "P1M", "P1Y", "P1W", "PT1D", "P1DT", "PT1M1H", "PT-1S", "1" * 13),
     ],
 )
-def test_what_is_no_duration_is_refused(text: str) -> None:
+def test_parse_invalid_text_raises_value_error(text: str) -> None:
     with pytest.raises(ValueError, match="a duration is 60, 60s"):
         durations.parse(text)
 
 
-def test_a_long_text_is_not_repeated_whole() -> None:
+def test_parse_error_truncates_long_text() -> None:
     with pytest.raises(ValueError, match=r"not 'x{40}'$"):
         durations.parse("x" * 1_000_000)
 
@@ -75,5 +75,5 @@ def test_a_long_text_is_not_repeated_whole() -> None:
         (float("inf"), "infinite"),
     ],
 )
-def test_a_duration_is_written_as_it_can_be_read_again(seconds: float, text: str) -> None:
+def test_iso_is_inverse_of_parse(seconds: float, text: str) -> None:
     assert (durations.iso(seconds), durations.parse(text)) == (text, seconds)

@@ -1,4 +1,4 @@
-"""Events: encoded once, decoded as they were."""
+"""Encoding, decoding and validation of events."""
 
 import json
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chalicelib.domain.events.event import Event, NewEvent, Stored, decode, encode
+from chalicelib.domain.events.event import Event, EventFields, NewEvent, decode, encode
 from chalicelib.domain.events.ids import Id
 
 AWKWARD = '\u2028\u2029\x85\x00\x1f\n\r\t"\\/é漢\U0001f600 Infinity NaN ,\n'
@@ -33,7 +33,7 @@ def a_json_event(data: Any) -> NewEvent:
 @example((), None, None, AWKWARD)
 @example((AWKWARD.replace("/", ""),), AWKWARD, -1, {AWKWARD: [AWKWARD]})
 @example((), None, None, [-0.0, 1e308, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0])
-def test_an_event_is_decoded_as_it_was_encoded(
+def test_decode_is_inverse_of_encode(
     event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
 ) -> None:
     sent = {
@@ -45,12 +45,12 @@ def test_an_event_is_decoded_as_it_was_encoded(
     text = encode(NewEvent.model_validate(sent)).decode()
     assert "\n" not in text
     assert "\r" not in text
-    # repr tells 1, 1.0 and True apart, which == does not.
-    assert repr(decode(text)) == repr(Stored(event_type, key, source_us, {"type": "json", "data": data}))
+    # repr distinguishes 1, 1.0 and True, == does not.
+    assert repr(decode(text)) == repr(EventFields(event_type, key, source_us, {"type": "json", "data": data}))
 
 
 @given(TYPES, KEYS, MOMENTS, JSON_VALUES)
-def test_any_json_reader_understands_what_readers_get(
+def test_wire_text_is_valid_json_for_any_event(
     event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
 ) -> None:
     event = NewEvent.model_validate(
@@ -61,7 +61,7 @@ def test_any_json_reader_understands_what_readers_get(
             "payload": {"type": "json", "data": data},
         }
     )
-    wire = Event(Id(1, 7, 2), 1_478_257_656_606_001, 1_478_257_656_606_000, encode(event).decode()).wire
+    wire = Event(Id(1, 7, 2), 1_478_257_656_606_001, 1_478_257_656_606_000, encode(event).decode()).wire_text
     read = json.loads(wire)
     assert repr(read.pop("payload")) == repr({"type": "json", "data": data})
     assert isinstance(read.pop("sourceTimestamp"), type(None) if source_us is None else str)
@@ -74,7 +74,7 @@ def test_any_json_reader_understands_what_readers_get(
     }
 
 
-def test_readers_get_exactly_the_documented_members() -> None:
+def test_wire_text_has_exactly_the_documented_members() -> None:
     event = NewEvent.model_validate(
         {
             "type": ["job", "finish", "n1", "backup"],
@@ -83,7 +83,7 @@ def test_readers_get_exactly_the_documented_members() -> None:
             "payload": {"type": "json", "data": {"success": "1"}},
         }
     )
-    wire = Event(Id(1, 7, 1), 1_478_257_656_606_001, 1_478_257_656_606_001, encode(event).decode()).wire
+    wire = Event(Id(1, 7, 1), 1_478_257_656_606_001, 1_478_257_656_606_001, encode(event).decode()).wire_text
     assert json.loads(wire) == {
         "id": {"server": 1, "session": 7, "instance": 1},
         "eventId": 1_478_257_656_606_001,
@@ -96,7 +96,7 @@ def test_readers_get_exactly_the_documented_members() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "kept"),
+    ("sent", "stored"),
     [
         ({"type": []}, '{"type":[],"key":null,"sourceTimestamp":null,"payload":null}'),
         (
@@ -113,11 +113,11 @@ def test_readers_get_exactly_the_documented_members() -> None:
         ),
     ],
 )
-def test_the_log_keeps_this_text(sent: dict[str, object], kept: str) -> None:
-    assert encode(NewEvent.model_validate(sent)).decode() == kept
+def test_encode_returns_documented_text(sent: dict[str, object], stored: str) -> None:
+    assert encode(NewEvent.model_validate(sent)).decode() == stored
 
 
-def test_a_null_payload_is_not_the_lack_of_one() -> None:
+def test_encode_null_payload_differs_from_no_payload() -> None:
     null, none = a_json_event(None), NewEvent(type=("a",))
     assert [decode(encode(event).decode()).payload for event in (null, none)] == [{"type": "json", "data": None}, None]
 
@@ -134,18 +134,18 @@ def test_a_null_payload_is_not_the_lack_of_one() -> None:
         ["NaN", float("nan")],
     ],
 )
-def test_a_number_that_json_cannot_write_is_refused(data: Any) -> None:
+def test_encode_non_finite_number_raises_value_error(data: Any) -> None:
     with pytest.raises(ValueError, match="number"):
         encode(a_json_event(data))
 
 
 @pytest.mark.parametrize("data", ["Infinity", {"Infinity": "-Infinity"}, ["NaN"], 1.7976931348623157e308])
-def test_text_that_speaks_of_infinity_is_only_text(data: Any) -> None:
+def test_encode_string_infinity_is_accepted(data: Any) -> None:
     assert decode(encode(a_json_event(data)).decode()).payload == {"type": "json", "data": data}
 
 
 @pytest.mark.parametrize("data", ["", "YQ==", "YWI=", "YWJj", "+/+/", "A" * 4000])
-def test_binary_data_is_kept_as_it_is(data: str) -> None:
+def test_encode_binary_data_is_unchanged(data: str) -> None:
     payload = {"type": "binary", "name": "n", "data": data}
     event = NewEvent.model_validate({"type": ["a"], "payload": payload})
     assert decode(encode(event).decode()).payload == payload
@@ -154,13 +154,13 @@ def test_binary_data_is_kept_as_it_is(data: str) -> None:
 @pytest.mark.parametrize(
     "data", ["Y", "YQ", "YQ=", "=", "====", "YQ==YQ==", "Y Q==", "YQ==\n", "-_-_", "é", "YQ=="[::-1]]
 )
-def test_what_is_no_base64_is_refused(data: str) -> None:
-    with pytest.raises(ValidationError, match="binary data is base64 in the standard alphabet"):
+def test_new_event_invalid_base64_is_rejected(data: str) -> None:
+    with pytest.raises(ValidationError, match="binary data must be base64 in the standard alphabet"):
         NewEvent.model_validate({"type": ["a"], "payload": {"type": "binary", "name": "n", "data": data}})
 
 
 @pytest.mark.parametrize(
-    ("sent", "place"),
+    ("sent", "location"),
     [
         ({}, ("type",)),
         ({"type": ["a"], "colour": "red"}, ("colour",)),
@@ -182,10 +182,10 @@ def test_what_is_no_base64_is_refused(data: str) -> None:
         ({"type": ["a"], "payload": {"type": "binary", "name": "n", "data": 5}}, ("payload", "binary", "data")),
     ],
 )
-def test_what_is_no_event_is_refused_and_the_place_is_named(sent: object, place: tuple[str, ...]) -> None:
-    with pytest.raises(ValidationError) as refusal:
+def test_new_event_invalid_field_is_named_in_error(sent: object, location: tuple[str, ...]) -> None:
+    with pytest.raises(ValidationError) as error_info:
         NewEvent.model_validate(sent)
-    assert [error["loc"] for error in refusal.value.errors()] == [place]
+    assert [error["loc"] for error in error_info.value.errors()] == [location]
 
 
 @pytest.mark.parametrize(
@@ -198,16 +198,16 @@ def test_what_is_no_event_is_refused_and_the_place_is_named(sent: object, place:
         ({"type": ["a"], "key": "漢" * 900}, "key"),
     ],
 )
-def test_a_type_or_key_of_more_than_900_bytes_is_refused(sent: object, name: str) -> None:
+def test_encode_type_or_key_over_900_bytes_raises(sent: object, name: str) -> None:
     with pytest.raises(ValueError, match=f"a {name} may have at most 900 bytes"):
         encode(NewEvent.model_validate(sent))
 
 
-def test_a_type_and_a_key_of_900_bytes_are_encoded() -> None:
+def test_encode_type_and_key_of_900_bytes_succeeds() -> None:
     event = NewEvent.model_validate({"type": ["é" * 225, "x" * 449], "key": "漢" * 300})
-    assert decode(encode(event).decode()) == Stored(("é" * 225, "x" * 449), "漢" * 300, None, None)
+    assert decode(encode(event).decode()) == EventFields(("é" * 225, "x" * 449), "漢" * 300, None, None)
 
 
-def test_events_are_values() -> None:
+def test_new_event_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         NewEvent(type=("a",)).key = "k"  # type: ignore[misc]

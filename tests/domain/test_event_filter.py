@@ -1,4 +1,4 @@
-"""Selections, and the append conditions made of them."""
+"""Selections and append conditions."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from chalicelib.domain.events.body import body_of
+from chalicelib.domain.events.body import join_body
 from chalicelib.domain.events.event import Event, NewEvent, encode
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import AppendCondition
@@ -22,8 +22,8 @@ EVENTS = {
 }
 
 
-def numbered() -> list[tuple[str, Event]]:
-    """The events by name, with EventIds 1, 2, 3 …"""
+def named_events() -> list[tuple[str, Event]]:
+    """`EVENTS` with EventIds 1, 2, 3 …"""
     return [
         (name, Event(Id(1, number, 1), number, number, encode(NewEvent(type=type_, key=key)).decode()))
         for number, (name, (type_, key)) in enumerate(EVENTS.items(), start=1)
@@ -51,44 +51,44 @@ def numbered() -> list[tuple[str, Event]]:
         ({"types": ["note"], "keys": ["/1"]}, []),
     ],
 )
-def test_a_selection_selects_by_type_and_key(selection: dict[str, Any], selected: list[str]) -> None:
-    wanted = Selection.model_validate(selection)
-    assert [name for name, event in numbered() if wanted.selects(event)] == selected
-    assert not wanted.everything or selected == list(EVENTS)
+def test_selection_selects_by_type_and_key(selection: dict[str, Any], selected: list[str]) -> None:
+    parsed_selection = Selection.model_validate(selection)
+    assert [name for name, event in named_events() if parsed_selection.selects(event)] == selected
+    assert not parsed_selection.selects_everything or selected == list(EVENTS)
 
 
 @pytest.mark.parametrize(
     ("selection", "everything"),
     [({}, True), ({"types": ["*"]}, True), ({"types": []}, False), ({"keys": []}, False), ({"types": ["a/*"]}, False)],
 )
-def test_a_selection_knows_whether_it_selects_everything(selection: dict[str, Any], everything: bool) -> None:
-    assert Selection.model_validate(selection).everything is everything
+def test_selection_selects_everything(selection: dict[str, Any], everything: bool) -> None:
+    assert Selection.model_validate(selection).selects_everything is everything
 
 
 @pytest.mark.parametrize(
     ("after", "match"),
     [(0, 1), (1, 3), (2, 3), (3, None), (99, None)],
 )
-def test_a_condition_is_broken_by_the_first_match_after_its_position(after: int, match: int | None) -> None:
+def test_condition_first_match_after_position(after: int, match: int | None) -> None:
     condition = AppendCondition.model_validate({"failIfEventsMatch": {"types": ["job/start"]}, "after": after})
-    found = condition.first_match(event for _, event in numbered())
-    assert (found and found.event_id) == match
+    first = condition.first_match(event for _, event in named_events())
+    assert (first and first.event_id) == match
 
 
-def test_a_condition_on_nothing_is_never_broken() -> None:
+def test_condition_with_empty_types_never_matches() -> None:
     condition = AppendCondition.model_validate({"failIfEventsMatch": {"types": []}})
-    assert condition.first_match(event for _, event in numbered()) is None
+    assert condition.first_match(event for _, event in named_events()) is None
 
 
-def test_a_condition_on_everything_is_broken_by_anything() -> None:
+def test_condition_without_filter_matches_any_event() -> None:
     condition = AppendCondition.model_validate({"failIfEventsMatch": {}})
-    found = condition.first_match(event for _, event in numbered())
-    assert found is not None
-    assert found.event_id == 1
+    first = condition.first_match(event for _, event in named_events())
+    assert first is not None
+    assert first.event_id == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("given", "location"),
     [
         ({}, ("failIfEventsMatch",)),
         ({"failIfEventsMatch": None}, ("failIfEventsMatch",)),
@@ -104,32 +104,32 @@ def test_a_condition_on_everything_is_broken_by_anything() -> None:
         ({"failIfEventsMatch": {}, "before": 1}, ("before",)),
     ],
 )
-def test_what_is_no_condition_is_refused_and_the_place_is_named(given: object, place: tuple[str | int, ...]) -> None:
-    with pytest.raises(ValidationError) as refusal:
+def test_condition_invalid_field_is_named_in_error(given: object, location: tuple[str | int, ...]) -> None:
+    with pytest.raises(ValidationError) as error_info:
         AppendCondition.model_validate(given)
-    assert [error["loc"] for error in refusal.value.errors()] == [place]
+    assert [error["loc"] for error in error_info.value.errors()] == [location]
 
 
 OTHER = encode(NewEvent(type=("other",), key="/other")).decode()
-SOME_SUBTYPES = st.sampled_from(["a", "b", "ab", '"', "é", "\\", "key"])
-SOME_PATTERNS = st.builds(
+SUBTYPES = st.sampled_from(["a", "b", "ab", '"', "é", "\\", "key"])
+PATTERNS = st.builds(
     lambda head, star: (*head, *(("*",) if star else ())),
-    st.lists(st.one_of(SOME_SUBTYPES, st.just("?")), max_size=3),
+    st.lists(st.one_of(SUBTYPES, st.just("?")), max_size=3),
     st.booleans(),
 )
-SOME_KEYS = st.sampled_from(["/a", "/ab", '/"', "/é", "/\\", '","key":"/a'])
+KEYS = st.sampled_from(["/a", "/ab", '/"', "/é", "/\\", '","key":"/a'])
 
 
 @given(
-    st.lists(SOME_SUBTYPES, max_size=3),
-    st.none() | SOME_KEYS,
-    st.none() | st.lists(SOME_PATTERNS, max_size=3),
-    st.none() | st.lists(SOME_KEYS, max_size=2),
+    st.lists(SUBTYPES, max_size=3),
+    st.none() | KEYS,
+    st.none() | st.lists(PATTERNS, max_size=3),
+    st.none() | st.lists(KEYS, max_size=2),
 )
-def test_no_event_that_is_meant_is_left_out_unparsed(
-    kind: list[str], key: str | None, types: list[tuple[str, ...]] | None, keys: list[str] | None
+def test_candidates_include_every_selected_event(
+    subtypes: list[str], key: str | None, types: list[tuple[str, ...]] | None, keys: list[str] | None
 ) -> None:
-    text = encode(NewEvent(type=tuple(kind), key=key)).decode()
+    text = encode(NewEvent(type=tuple(subtypes), key=key)).decode()
     selection = Selection(types=None if types is None else tuple(types), keys=None if keys is None else tuple(keys))
     if selection.selects(Event(Id(1, 1, 1), 1, 1, text)):
-        assert (1, text) in list(selection.candidates(body_of([OTHER, text, OTHER])))
+        assert (1, text) in list(selection.candidates(join_body([OTHER, text, OTHER])))

@@ -1,34 +1,34 @@
-"""Organizations' names."""
+"""Names and creation of organizations."""
 
 import pytest
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import AppendCondition
-from chalicelib.domain.organizations.organization import created, name_checked, name_of, not_yet_created
+from chalicelib.domain.organizations.organization import check_name, creation_condition, creation_event, name_from_key
 
 
 @pytest.mark.parametrize("name", ["a", "7", "acme", "Acme-Inc_2", "a" * 63, "0-_"])
-def test_a_name_has_letters_digits_and_dashes(name: str) -> None:
-    assert name_checked(name) == name
+def test_check_name_valid_name_is_returned(name: str) -> None:
+    assert check_name(name) == name
 
 
 @pytest.mark.parametrize(
     "name", ["", "-a", "_a", "a" * 64, "a b", "a/b", "a.b", "é", "a\n", "٣", "a?", "../a", "a\x00", "a%20b"]
 )
-def test_a_name_that_would_make_trouble_is_refused(name: str) -> None:
+def test_check_name_invalid_name_raises_bad_input(name: str) -> None:
     with pytest.raises(BadInput, match="an organization's name has 1 to 63 letters"):
-        name_checked(name)
+        check_name(name)
 
 
-def test_an_organization_is_created_by_an_event_unless_there_was_one() -> None:
-    assert created("acme") == NewEvent(type=("organization", "created"), key="/organization/acme")
-    assert not_yet_created("acme") == AppendCondition.model_validate(
+def test_creation_event_and_condition_share_key() -> None:
+    assert creation_event("acme") == NewEvent(type=("organization", "created"), key="/organization/acme")
+    assert creation_condition("acme") == AppendCondition.model_validate(
         {"failIfEventsMatch": {"keys": ["/organization/acme"]}}
     )
 
 
-def test_the_event_says_which_organization_it_created() -> None:
-    key = created("acme").key
+def test_name_from_key_returns_created_organization() -> None:
+    key = creation_event("acme").key
     assert key is not None
-    assert name_of(key) == "acme"
+    assert name_from_key(key) == "acme"

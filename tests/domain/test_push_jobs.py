@@ -1,4 +1,4 @@
-"""Push jobs as values: their events, what these fold into, and the ids of their feeds."""
+"""Push-job events, the states of push jobs, and the ids of their feeds."""
 
 import copy
 from collections.abc import Sequence
@@ -13,17 +13,17 @@ from pydantic_core import from_json, to_json
 from chalicelib.domain import sse, vocabularies
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import next_commit
 from chalicelib.domain.objects.ref import State
-from chalicelib.domain.vocabularies import push
+from chalicelib.domain.vocabularies import PUSH_VOCABULARY
 from chalicelib.domain.vocabularies.push import jobs, sse_events
-from chalicelib.domain.vocabularies.push.events import MOST_START_BYTES, PUSH_JOB, JobResult, RunResult, Vote
-from tests.conformance.push.push_client import SUCCESS, Json, fact
+from chalicelib.domain.vocabularies.push.events import MAX_START_BYTES, PUSH_JOB, JobResult, RunResult, Vote
+from tests.conformance.push.push_client import SUCCESS, Json, push_event
 
 NOW_MS = 1_700_000_000_000
 NODES = ("n1", "n2", "n3")
-FACTS = [
+TEXTS = [
     "start 2",
     "quorum_succeeded",
     *(f"job_complete {word}" for word in get_args(JobResult)),
@@ -31,77 +31,76 @@ FACTS = [
     *(f"quorum_vote {node} {word}" for node in NODES for word in get_args(Vote)),
     *(f"run_complete {node} {word}" for node in NODES for word in get_args(RunResult)),
 ]
-"""All that can happen to a job with three nodes."""
+"""Every event of a job with three nodes, in short form."""
 
 
-def events_of(facts: Sequence[Json]) -> tuple[Event, ...]:
+def commit_events(events: Sequence[Json]) -> tuple[Event, ...]:
     """The events of one commit."""
-    texts = encoded([push.new_event(given) for given in facts])
+    texts = encode_within_limits([PUSH_VOCABULARY.new_event(event) for event in events])
     return next_commit(Head(1), Append(1, texts, "r"), NOW_MS).events
 
 
-def folded(facts: Sequence[Json]) -> State:
-    """The job as it is stored after these events: read from its record and written to it each time."""
+def stored_state(events: Sequence[Json]) -> State:
+    """The stored state after these events. It is written to JSON and read back after each event, like a record."""
     state: State | None = None
-    for event in events_of(facts):
+    for event in commit_events(events):
         state = vocabularies.fold(PUSH_JOB, from_json(to_json(state)), event)
     assert state is not None
     return state
 
 
-def whole(facts: Sequence[Json]) -> State:
+def full_state(events: Sequence[Json]) -> State:
     """The job with all its nodes."""
-    state = vocabularies.whole(PUSH_JOB, events_of(facts))
+    state = vocabularies.full_state(PUSH_JOB, commit_events(events))
     assert state is not None
     return state
 
 
 def sorted_nodes(state: State) -> dict[str, list[str]]:
-    """The nodes, in an order that says nothing."""
     return {status: sorted(nodes) for status, nodes in state["nodes"].items()}
 
 
-@pytest.mark.parametrize("text", FACTS)
-def test_an_event_is_read_as_it_was_written(text: str) -> None:
-    (event,) = events_of([fact(text)])
+@pytest.mark.parametrize("text", TEXTS)
+def test_native_json_returns_published_event(text: str) -> None:
+    (event,) = commit_events([push_event(text)])
     quorum = {"quorum": 2} if text == "start 2" else {}
-    assert push.own_json(event) == {"eventId": NOW_MS * 1000, **fact(text), **quorum}
-    assert (event.stored.type, event.stored.key) == (("push", text.split(maxsplit=1)[0]), "/push/j1")
+    assert PUSH_VOCABULARY.native_json(event) == {"eventId": NOW_MS * 1000, **push_event(text), **quorum}
+    assert (event.fields.type, event.fields.key) == (("push", text.split(maxsplit=1)[0]), "/push/j1")
 
 
-@given(st.lists(st.sampled_from(FACTS), min_size=1, max_size=25))
-def test_whatever_happens_a_small_job_is_stored_whole(texts: list[str]) -> None:
-    facts = [fact(text) for text in texts]
-    stored, all_of_it = folded(facts), whole(facts)
-    assert sorted_nodes(stored) == sorted_nodes(all_of_it)
-    assert stored["out_of_order"] == all_of_it["out_of_order"][: jobs.MOST_REPORTED]
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=25))
+def test_fold_small_job_agrees_with_full_state(texts: list[str]) -> None:
+    events = [push_event(text) for text in texts]
+    stored, full = stored_state(events), full_state(events)
+    assert sorted_nodes(stored) == sorted_nodes(full)
+    assert stored["out_of_order"] == full["out_of_order"][: jobs.MAX_OUT_OF_ORDER]
     rest = stored.keys() - {"nodes", "out_of_order"}
-    assert {name: stored[name] for name in rest} == {name: all_of_it[name] for name in rest}
-    assert push.is_whole(stored)
+    assert {name: stored[name] for name in rest} == {name: full[name] for name in rest}
+    assert PUSH_VOCABULARY.is_full_state(stored)
 
 
-@given(st.lists(st.sampled_from(FACTS), min_size=1, max_size=25))
-def test_whatever_happens_after_its_end_a_job_stays_as_it_is(texts: list[str]) -> None:
-    ended = whole([fact(text) for text in SUCCESS])
-    later = whole([fact(text) for text in (*SUCCESS, *texts)])
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=25))
+def test_fold_after_end_only_reports_out_of_order(texts: list[str]) -> None:
+    ended = full_state([push_event(text) for text in SUCCESS])
+    later = full_state([push_event(text) for text in (*SUCCESS, *texts)])
     assert {**later, "out_of_order": []} == ended
     assert [report["reason"] for report in later["out_of_order"]] == ["the job is over: complete"] * len(texts)
 
 
-@given(st.lists(st.sampled_from(FACTS), min_size=1, max_size=10))
-def test_folding_changes_no_state_that_it_is_given(texts: list[str]) -> None:
+@given(st.lists(st.sampled_from(TEXTS), min_size=1, max_size=10))
+def test_fold_does_not_change_previous_state(texts: list[str]) -> None:
     state: State | None = None
-    for event in events_of([fact(text) for text in texts]):
+    for event in commit_events([push_event(text) for text in texts]):
         before = copy.deepcopy(state)
-        folded_state = vocabularies.fold(PUSH_JOB, state, event)
+        after = vocabularies.fold(PUSH_JOB, state, event)
         assert state == before
-        state = folded_state
+        state = after
 
 
 @pytest.mark.parametrize("status", ["new", "voting", "running"])
-def test_a_job_is_over_when_it_has_ended(status: str) -> None:
-    assert not jobs.is_over({"status": status})
-    assert [jobs.is_over({"status": word}) for word in get_args(JobResult)] == [True] * len(get_args(JobResult))
+def test_has_ended_is_true_for_every_result(status: str) -> None:
+    assert not jobs.has_ended({"status": status})
+    assert [jobs.has_ended({"status": word}) for word in get_args(JobResult)] == [True] * len(get_args(JobResult))
 
 
 NODES_AFTER = {
@@ -128,7 +127,7 @@ NODES_AFTER = {
         (*SUCCESS[1:5], "run_complete n1 client_died_while_running"), {"succeeded": ["n1"]}
     ),
     "a second result counts": ((*SUCCESS[1:5], "run_complete n1 failure"), {"failed": ["n1"]}),
-    "only who was ready was ready": (
+    "only ready nodes become was_ready": (
         ("quorum_vote n1 success", "quorum_vote n2 down", "job_complete quorum_failed"),
         {"was_ready": ["n1"], "unavailable": ["n2"]},
     ),
@@ -136,33 +135,33 @@ NODES_AFTER = {
 
 
 @pytest.mark.parametrize("name", NODES_AFTER)
-def test_nodes_go_where_events_send_them(name: str) -> None:
+def test_fold_moves_nodes_to_expected_states(name: str) -> None:
     texts, nodes = NODES_AFTER[name]
-    assert folded([fact(text) for text in ("start 2", *texts)])["nodes"] == nodes
+    assert stored_state([push_event(text) for text in ("start 2", *texts)])["nodes"] == nodes
 
 
-def test_a_second_start_changes_nothing_of_what_the_first_one_said() -> None:
-    first, second = fact("start 2"), fact("start 7", command="another", user="otto", dir="/", capture=True)
-    state = folded([first, second])
-    changed = {name for name in state if state[name] != folded([first]).get(name)}
+def test_fold_second_start_keeps_fields_of_first() -> None:
+    first, second = push_event("start 2"), push_event("start 7", command="another", user="otto", dir="/", capture=True)
+    state = stored_state([first, second])
+    changed = {name for name in state if state[name] != stored_state([first]).get(name)}
     assert changed == {"timestamp", "updated_at", "out_of_order"}
 
 
-def test_a_job_that_gets_large_is_stored_without_its_nodes_and_still_whole_when_read_whole() -> None:
-    votes = [fact(f"quorum_vote node-{n} success") for n in range(200)]
-    states = [folded([fact("start 200"), *votes[:n]]) for n in (1, 50, 51, 100, 200)]
-    are_whole = [push.is_whole(state) for state in states]
-    assert (are_whole[0], are_whole[-1], are_whole) == (True, False, sorted(are_whole, reverse=True))
-    everything = whole([fact("start 200"), *votes])
+def test_fold_large_job_stores_no_nodes() -> None:
+    votes = [push_event(f"quorum_vote node-{n} success") for n in range(200)]
+    states = [stored_state([push_event("start 200"), *votes[:n]]) for n in (1, 50, 51, 100, 200)]
+    are_full = [PUSH_VOCABULARY.is_full_state(state) for state in states]
+    assert (are_full[0], are_full[-1], are_full) == (True, False, sorted(are_full, reverse=True))
+    everything = full_state([push_event("start 200"), *votes])
     assert everything == {**states[-1], "nodes": {"ready": [f"node-{n}" for n in range(200)]}}
     assert len(to_json(states[-1])) < len(to_json(states[1]))
 
 
-def test_a_large_job_goes_on_and_ends_as_any_other() -> None:
-    facts = [fact(f"{event} node-{n}{word}") for event, word in STEPS[:1] for n in range(100)]
-    facts = [fact("start 100"), *facts, fact("quorum_succeeded")]
-    facts += [fact(f"{event} node-{n}{word}") for event, word in STEPS[1:] for n in range(100)]
-    stored = folded([*facts, fact("job_complete complete"), fact("rehab node-1")])
+def test_fold_large_job_reaches_its_end() -> None:
+    events = [push_event(f"{event} node-{n}{word}") for event, word in STEPS[:1] for n in range(100)]
+    events = [push_event("start 100"), *events, push_event("quorum_succeeded")]
+    events += [push_event(f"{event} node-{n}{word}") for event, word in STEPS[1:] for n in range(100)]
+    stored = stored_state([*events, push_event("job_complete complete"), push_event("rehab node-1")])
     assert (stored["status"], stored["nodes"]) == ("complete", None)
     assert [report["reason"] for report in stored["out_of_order"]] == ["the job is over: complete"]
 
@@ -170,41 +169,41 @@ def test_a_large_job_goes_on_and_ends_as_any_other() -> None:
 STEPS = [("quorum_vote", " success"), ("run_start", ""), ("run_complete", " success")]
 
 
-def test_only_the_first_reports_are_kept() -> None:
-    facts = [fact("start 1"), *(fact(f"run_start n{n}") for n in range(150))]
-    stored, everything = folded(facts)["out_of_order"], whole(facts)["out_of_order"]
+def test_fold_keeps_only_first_out_of_order_reports() -> None:
+    events = [push_event("start 1"), *(push_event(f"run_start n{n}") for n in range(150))]
+    stored, everything = stored_state(events)["out_of_order"], full_state(events)["out_of_order"]
     assert (len(stored), len(everything)) == (5, 100)
     assert everything[:5] == stored
 
 
 def largest_start(character: str) -> Json:
-    """The start with the longest command of this character that is taken."""
-    length = MOST_START_BYTES
-    while not is_taken(fact("start 1", "j" * 200, command=character * length)):
+    """The start event with the longest valid command of this character."""
+    length = MAX_START_BYTES
+    while not is_valid(push_event("start 1", "j" * 200, command=character * length)):
         length -= 1
-    assert not is_taken(fact("start 1", "j" * 200, command=character * (length + 1)))
-    return fact("start 1", "j" * 200, command=character * length)
+    assert not is_valid(push_event("start 1", "j" * 200, command=character * (length + 1)))
+    return push_event("start 1", "j" * 200, command=character * length)
 
 
-def is_taken(given: Json) -> bool:
+def is_valid(event: Json) -> bool:
     try:
-        push.new_event(given)
+        PUSH_VOCABULARY.new_event(event)
     except ValidationError:
         return False
     return True
 
 
 @pytest.mark.parametrize("character", ["x", "é", "\U0001f600", "\x01", '"'])
-def test_the_largest_job_with_the_longest_reports_is_still_folded_to_its_end(character: str) -> None:
+def test_fold_largest_job_fits_in_state_limit(character: str) -> None:
     start = largest_start(character)
     nodes = [character * (200 - n) for n in range(10)]
-    votes = [fact("quorum_vote n success", "j" * 200, node=node) for node in nodes]  # too late, so reported
-    ended = fact("job_complete complete", "j" * 200)
-    state = folded([start, fact("run_start n", "j" * 200, node=nodes[0]), *votes, ended])
+    votes = [push_event("quorum_vote n success", "j" * 200, node=node) for node in nodes]  # out of order, so reported
+    ended = push_event("job_complete complete", "j" * 200)
+    state = stored_state([start, push_event("run_start n", "j" * 200, node=nodes[0]), *votes, ended])
     assert (state["status"], state["command"], len(state["out_of_order"])) == ("complete", start["command"], 5)
 
 
-PLACES: list[tuple[str, str | None, Any]] = [
+POSITIONS: list[tuple[str, str | None, Any]] = [
     ("job", "job-7", (7, 7, True)),
     ("org", "org-7", (7, 7, True)),
     ("org", "org-7-at-9", (7, 9, False)),
@@ -225,18 +224,18 @@ PLACES: list[tuple[str, str | None, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("feed", "text", "expected"), PLACES, ids=str)
-def test_an_id_stands_for_a_place_on_its_feed(feed: str, text: str | None, expected: Any) -> None:
-    assert sse_events.place(feed, text) == expected
+@pytest.mark.parametrize(("feed", "text", "expected"), POSITIONS, ids=str)
+def test_parse_position_accepts_only_ids_of_the_feed(feed: str, text: str | None, expected: Any) -> None:
+    assert sse_events.parse_position(feed, text) == expected
 
 
-def test_frames_are_blocks_of_lines() -> None:
-    assert sse.frame(7, "{}") == "id: 7\ndata: {}\n\n"
-    assert sse.frame("job-7", "{}", "start") == "event: start\nid: job-7\ndata: {}\n\n"
-    assert sse.position("org-7-at-9") == "id: org-7-at-9\n\n"
+def test_sse_formatting() -> None:
+    assert sse.format_event(7, "{}") == "id: 7\ndata: {}\n\n"
+    assert sse.format_event("job-7", "{}", "start") == "event: start\nid: job-7\ndata: {}\n\n"
+    assert sse.format_position("org-7-at-9") == "id: org-7-at-9\n\n"
     assert (sse.KEEPALIVE, sse.RETRY) == (":keepalive\n", "retry: 1000\n")
 
 
 @pytest.mark.parametrize(("path", "canonical"), [("/j1", "/j1"), ("/push/j1", "/j1"), ("/push", "/push"), ("/", "/")])
-def test_a_job_is_found_by_its_id_or_its_key(path: str, canonical: str) -> None:
-    assert push.canonical(PUSH_JOB, path) == canonical
+def test_canonical_path_accepts_id_or_key(path: str, canonical: str) -> None:
+    assert PUSH_VOCABULARY.canonical_path(PUSH_JOB, path) == canonical

@@ -1,4 +1,4 @@
-"""Briefs: what a list shows of an object, by its collection."""
+"""Summaries of objects, by collection."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,42 +9,51 @@ from chalicelib.domain import timestamps, vocabularies
 from chalicelib.domain.events.event import Event, NewEvent, encode
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.objects.summary import LONGEST_TEXT, Brief, share, short
+from chalicelib.domain.objects.summary import MAX_TEXT_LENGTH, ObjectSummary, parse_progress, truncate
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.vocabularies import VOCABULARIES
-from tests.conformance.anyjob.anyjob import create, create_set, ended, finish, finish_set, of_job, planned, progress
-from tests.conformance.push.push_client import fact
+from tests.conformance.anyjob.anyjob import (
+    create,
+    create_set,
+    finish,
+    finish_set,
+    finished_job,
+    job_event,
+    planned_job,
+    progress,
+)
+from tests.conformance.push.push_client import push_event
 
 Json = dict[str, Any]
 
 AT = 1_478_257_656_000_000
 TIMES = [timestamps.iso(AT + n) for n in range(10)]
 START = TIMES[0]
-"""All events of one commit have the time of its first; EventIds go on from there."""
+"""All events of a commit have the time of its first event, but increasing EventIds."""
 LARGE = {"text": "x" * 3_000}
 
 
-def brief(vocabulary: str, ref: ObjectRef, own: Sequence[Json]) -> Brief | None:
-    """What a list shows of the object after these events of one commit, told in the vocabulary's JSON."""
-    new: list[NewEvent] = [VOCABULARIES[vocabulary].new_event(one) for one in own]
-    events = [Event(Id(1, 1, n), AT + n - 1, AT, encode(one).decode()) for n, one in enumerate(new, start=1)]
-    about_it = [event for event in events if ref in vocabularies.objects_of(event.stored)]
-    state = ObjectView().folded(ref.collection, about_it).state
-    return None if state is None else vocabularies.brief_of(ref, state)
+def summary(vocabulary: str, ref: ObjectRef, native: Sequence[Json]) -> ObjectSummary | None:
+    """The object's summary after a commit with these events."""
+    new: list[NewEvent] = [VOCABULARIES[vocabulary].new_event(item) for item in native]
+    events = [Event(Id(1, 1, n), AT + n - 1, AT, encode(event).decode()) for n, event in enumerate(new, start=1)]
+    object_events = [event for event in events if ref in vocabularies.affected_objects(event.fields)]
+    state = ObjectView().fold(ref.collection, object_events).state
+    return None if state is None else vocabularies.summarize(ref, state)
 
 
-def job(state: str, to: int = 0, **more: Any) -> Brief:
-    """Job 1, last changed by the event at place `to`."""
+def job(state: str, to: int = 0, **more: Any) -> ObjectSummary:
+    """Job 1, last updated by the event at index `to`."""
     label = more.pop("label", "backup on n1")
-    return Brief("/1", "/job/1", state, label, created_at=START, updated_at=TIMES[to], **more)
+    return ObjectSummary("/1", "/job/1", state, label, created_at=START, updated_at=TIMES[to], **more)
 
 
-def jobset(state: str, to: int, label: str = "2 jobs of n1", **more: Any) -> Brief:
-    return Brief("/7", "/jobset/7", state, label, created_at=START, updated_at=TIMES[to], **more)
+def jobset(state: str, to: int, label: str = "2 jobs of n1", **more: Any) -> ObjectSummary:
+    return ObjectSummary("/7", "/jobset/7", state, label, created_at=START, updated_at=TIMES[to], **more)
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("native", "expected"),
     [
         ([progress(1)], None),
         ([create(1)], job("created")),
@@ -53,26 +62,26 @@ def jobset(state: str, to: int, label: str = "2 jobs of n1", **more: Any) -> Bri
         ([create(1), progress(1, progress="soon")], job("created", 1)),
         ([create(1), progress(1, state="s" * 1_000)], job("s" * 199 + "…", 1)),
         ([create(1), progress(1, state="s" * 3_000)], job("…", 1)),
-        ([create(1), of_job("redirect", 1, redirect="n2")], job("created", 1, label="backup on n2")),
+        ([create(1), job_event("redirect", 1, redirect="n2")], job("created", 1, label="backup on n2")),
         ([create(1), progress(1, progress="1/4"), finish(1)], job("finished", 2, result="success")),
         ([create(1), finish(1, success="0")], job("finished", 1, result="failure")),
         ([create(1), finish(1, success="0", data=LARGE)], job("finished", 1, result="failure")),
         ([create(1), finish(1, data=LARGE), finish(1, success="0")], job("finished", 2, result="failure")),
-        ([create(1), of_job("clean", 1)], job("cleaned", 1)),
+        ([create(1), job_event("clean", 1)], job("cleaned", 1)),
     ],
 )
-def test_a_job_is_called_by_its_type_and_node(own: list[Json], expected: Brief | None) -> None:
-    assert brief("job", ObjectRef("job", "/1"), own) == expected
+def test_job_summary_label_is_type_and_node(native: list[Json], expected: ObjectSummary | None) -> None:
+    assert summary("job", ObjectRef("job", "/1"), native) == expected
 
 
 SET = {"node": "n1", "id": 7, "props": {}}
 TWO = create_set(7, 2)
-MANY = create_set(7, [planned(a="x" * 200)] * 20)
-"""More jobs than a stored state keeps."""
+MANY = create_set(7, [planned_job(a="x" * 200)] * 20)
+"""More jobs than a stored state contains."""
 
 
 @pytest.mark.parametrize(
-    ("own", "expected"),
+    ("native", "expected"),
     [
         ([TWO], jobset("created", 0, progress=0.0)),
         ([create_set(7, 1)], jobset("created", 0, "1 job of n1", progress=0.0)),
@@ -80,23 +89,26 @@ MANY = create_set(7, [planned(a="x" * 200)] * 20)
         ([TWO, create(1, 7), finish(1, 7)], jobset("created", 2, progress=0.5)),
         ([TWO, {**SET, "event": "progressJobSet", "progress": "90%"}], jobset("created", 1, progress=0.9)),
         ([TWO, finish_set(7, 1, 2)], jobset("finished", 1, result="success")),
-        ([TWO, finish_set(7, jobs=[ended(1), ended(2, success="0")])], jobset("finished", 1, result="failure")),
+        (
+            [TWO, finish_set(7, jobs=[finished_job(1), finished_job(2, success="0")])],
+            jobset("finished", 1, result="failure"),
+        ),
         ([TWO, {**SET, "event": "cleanJobSet", "jobs": []}], jobset("cleaned", 1)),
         ([MANY, create(1, 7), finish(1, 7)], jobset("created", 2, "20 jobs of n1", progress=0.05)),
         ([MANY, finish(1, 7), finish_set(7)], jobset("finished", 2, "20 jobs of n1", result="success")),
         ([MANY, finish(1, 7, success="0"), finish_set(7)], jobset("finished", 2, "20 jobs of n1", result="failure")),
     ],
 )
-def test_a_set_is_called_by_the_number_of_its_jobs(own: list[Json], expected: Brief) -> None:
-    assert brief("job", ObjectRef("jobset", "/7"), own) == expected
+def test_jobset_summary_label_is_number_of_jobs(native: list[Json], expected: ObjectSummary) -> None:
+    assert summary("job", ObjectRef("jobset", "/7"), native) == expected
 
 
-def push(state: str, to: int, **more: Any) -> Brief:
-    return Brief("/j", "/push/j", state, "chef-client", created_at=START, updated_at=TIMES[to], **more)
+def push(state: str, to: int, **more: Any) -> ObjectSummary:
+    return ObjectSummary("/j", "/push/j", state, "chef-client", created_at=START, updated_at=TIMES[to], **more)
 
 
 @pytest.mark.parametrize(
-    ("said", "expected"),
+    ("texts", "expected"),
     [
         (["start 2"], push("voting", 0)),
         (["start 2", "quorum_vote n1 success"], push("voting", 1)),
@@ -106,8 +118,8 @@ def push(state: str, to: int, **more: Any) -> Brief:
         (["start 1", "quorum_succeeded", "job_complete complete"], push("complete", 2, result="success")),
     ],
 )
-def test_a_push_job_is_called_by_its_command(said: list[str], expected: Brief) -> None:
-    assert brief("push", ObjectRef("pushJob", "/j"), [fact(one, "j") for one in said]) == expected
+def test_push_job_summary_label_is_command(texts: list[str], expected: ObjectSummary) -> None:
+    assert summary("push", ObjectRef("pushJob", "/j"), [push_event(text, "j") for text in texts]) == expected
 
 
 ORDER = {"key": "/a/chain,1"}
@@ -115,82 +127,82 @@ TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
 
 
 @pytest.mark.parametrize(
-    ("collection", "own", "expected"),
+    ("collection", "native", "expected"),
     [
         (
             "order",
             [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}],
-            Brief("/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain"),
+            ObjectSummary("/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain"),
         ),
         (
             "order",
             [{"TYPE": "OrderStepStarted", **ORDER, "nodeId": "A", "taskId": "9"}],
-            Brief("/a/chain,1", "/a/chain,1", "InTaskProcess", "1 at A", updated_at=START, parent="/a/chain"),
+            ObjectSummary("/a/chain,1", "/a/chain,1", "InTaskProcess", "1 at A", updated_at=START, parent="/a/chain"),
         ),
         (
             "order",
             [{"TYPE": "OrderStarted", **ORDER}, {"TYPE": "OrderSuspended", **ORDER}],
-            Brief("/a/chain,1", "/a/chain,1", "Suspended", "1", updated_at=START, parent="/a/chain"),
+            ObjectSummary("/a/chain,1", "/a/chain,1", "Suspended", "1", updated_at=START, parent="/a/chain"),
         ),
         ("order", [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}, {"TYPE": "OrderRemoved", **ORDER}], None),
         (
             "task",
             [{"TYPE": "TaskStarted", **TASK}],
-            Brief("/a/job:9", "/a/job:9", "running", "task 9 of job", None, START, START, None, "/a/job"),
+            ObjectSummary("/a/job:9", "/a/job:9", "running", "task 9 of job", None, START, START, None, "/a/job"),
         ),
         (
             "task",
             [{"TYPE": "TaskStarted", **TASK}, {"TYPE": "TaskEnded", **TASK, "returnCode": 0}],
-            Brief("/a/job:9", "/a/job:9", "ended", "task 9 of job", "success", START, START, None, "/a/job"),
+            ObjectSummary("/a/job:9", "/a/job:9", "ended", "task 9 of job", "success", START, START, None, "/a/job"),
         ),
         (
             "task",
             [{"TYPE": "TaskEnded", **TASK, "returnCode": 3}, {"TYPE": "TaskClosed", **TASK}],
-            Brief("/a/job:9", "/a/job:9", "closed", "task 9 of job", "failure", None, START, None, "/a/job"),
+            ObjectSummary("/a/job:9", "/a/job:9", "closed", "task 9 of job", "failure", None, START, None, "/a/job"),
         ),
         (
             "jobChain",
             [{"TYPE": "JobChainStateChanged", "key": "/a/chain", "state": "active"}],
-            Brief("/a/chain", "/a/chain", "active", "chain"),
+            ObjectSummary("/a/chain", "/a/chain", "active", "chain"),
         ),
         (
             "jobChain",
             [{"TYPE": "JobChainNodeActionChanged", "key": "/a/chain", "nodeId": "A", "action": "stop"}],
-            Brief("/a/chain", "/a/chain", "unknown", "chain"),
+            ObjectSummary("/a/chain", "/a/chain", "unknown", "chain"),
         ),
         (
             "schedulerJob",
             [{"TYPE": "FileBasedActivated", "key": "Job:/a/job"}],
-            Brief("/a/job", "/a/job", "active", "job"),
+            ObjectSummary("/a/job", "/a/job", "active", "job"),
         ),
         (
             "schedulerJob",
             [{"TYPE": "JobStateChanged", "key": "/a/job", "state": "stopped"}],
-            Brief("/a/job", "/a/job", "stopped", "job"),
+            ObjectSummary("/a/job", "/a/job", "stopped", "job"),
         ),
         (
             "fileBased",
             [{"TYPE": "FileBasedAdded", "key": "Job:/a/job"}],
-            Brief("/a/job:Job", "Job:/a/job", "loaded", "Job job"),
+            ObjectSummary("/a/job:Job", "Job:/a/job", "loaded", "Job job"),
         ),
         (
             "scheduler",
             [{"TYPE": "SchedulerInitiated"}],
-            Brief("/scheduler", None, "starting", "scheduler", created_at=START, updated_at=START),
+            ObjectSummary("/scheduler", None, "starting", "scheduler", created_at=START, updated_at=START),
         ),
         (
             "scheduler",
             [{"TYPE": "SchedulerStateChanged", "state": "running"}],
-            Brief("/scheduler", None, "running", "scheduler"),
+            ObjectSummary("/scheduler", None, "running", "scheduler"),
         ),
     ],
 )
-def test_objects_of_jobscheduler_are_called_by_their_names(
-    collection: str, own: list[Json], expected: Brief | None
+def test_jobscheduler_summary_label_is_name(
+    collection: str, native: list[Json], expected: ObjectSummary | None
 ) -> None:
     paths = {"order": "/a/chain,1", "task": "/a/job:9", "jobChain": "/a/chain", "schedulerJob": "/a/job",
              "fileBased": "/a/job:Job", "scheduler": "/scheduler"}  # fmt: skip
-    assert brief("scheduler", ObjectRef(collection, paths[collection]), own) == expected
+    assert summary("scheduler", ObjectRef(collection, paths[collection]), native) == expected
 
 
 @pytest.mark.parametrize(
@@ -214,18 +226,23 @@ def test_objects_of_jobscheduler_are_called_by_their_names(
         ("٣/٤", None),
     ],
 )
-def test_progress_is_understood_if_it_is_a_share(progress: str | None, expected: float | None) -> None:
-    assert share(progress) == expected
+def test_parse_progress_accepts_percent_and_ratio(progress: str | None, expected: float | None) -> None:
+    assert parse_progress(progress) == expected
 
 
-def test_long_texts_are_cut_and_others_are_not() -> None:
-    exact = "x" * LONGEST_TEXT
-    assert (short("a"), short(exact), short(f"{exact}x"), short(None)) == ("a", exact, f"{exact[:-1]}…", "…")
+def test_truncate_shortens_only_long_texts() -> None:
+    exact = "x" * MAX_TEXT_LENGTH
+    assert (truncate("a"), truncate(exact), truncate(f"{exact}x"), truncate(None)) == (
+        "a",
+        exact,
+        f"{exact[:-1]}…",
+        "…",
+    )
 
 
 @pytest.mark.parametrize(
-    ("text", "is_found"),
+    ("text", "expected"),
     [("", True), ("/1", True), ("BACKUP", True), ("1 backup", True), ("on n", True), ("created", False), ("n2", False)],
 )
-def test_an_object_is_found_by_its_path_and_its_label(text: str, is_found: bool) -> None:
-    assert job("created").is_found_by(text) is is_found
+def test_contains_text_searches_path_and_label(text: str, expected: bool) -> None:
+    assert job("created").contains_text(text) is expected

@@ -1,4 +1,4 @@
-"""Times, to the microsecond."""
+"""Parsing and formatting of timestamps."""
 
 import calendar
 from datetime import UTC, datetime, timedelta, timezone
@@ -20,7 +20,7 @@ ZONES = st.integers(-23 * 60 - 59, 23 * 60 + 59).map(lambda minutes: timezone(ti
 @example(FIRST_US)
 @example(LAST_US)
 @example(-1)
-def test_a_time_is_read_as_it_is_written(time_us: int) -> None:
+def test_parse_is_inverse_of_iso(time_us: int) -> None:
     text = timestamps.iso(time_us)
     assert len(text) == 27
     assert timestamps.parse(text) == time_us
@@ -28,13 +28,13 @@ def test_a_time_is_read_as_it_is_written(time_us: int) -> None:
 
 
 @given(st.datetimes(datetime(2, 1, 1), datetime(9998, 12, 31), timezones=ZONES))
-def test_a_time_with_a_zone_is_that_moment(moment: datetime) -> None:
+def test_parse_with_zone_converts_to_utc(moment: datetime) -> None:
     expected = calendar.timegm(moment.astimezone(UTC).timetuple()) * 1_000_000 + moment.microsecond
     assert timestamps.parse(moment.isoformat()) == expected
 
 
 @given(st.datetimes(datetime(1, 1, 1), datetime(9999, 12, 31)))
-def test_a_time_without_a_zone_is_utc(moment: datetime) -> None:
+def test_parse_without_zone_assumes_utc(moment: datetime) -> None:
     assert timestamps.parse(moment.isoformat()) == timestamps.parse(f"{moment.isoformat()}Z")
 
 
@@ -60,7 +60,7 @@ def test_a_time_without_a_zone_is_utc(moment: datetime) -> None:
         ({"s": -1.0, "us": 5e5}, "1969-12-31T23:59:59.500000Z"),
     ],
 )
-def test_a_time_has_many_spellings(value: object, expected: str) -> None:
+def test_parse_accepts_all_formats(value: object, expected: str) -> None:
     assert timestamps.iso(timestamps.parse(value)) == expected
 
 
@@ -99,7 +99,7 @@ def test_a_time_has_many_spellings(value: object, expected: str) -> None:
         {"s": 0, "us": 0, "ns": 0},
     ],
 )
-def test_what_is_no_time_is_refused(value: object) -> None:
+def test_parse_invalid_value_raises_value_error(value: object) -> None:
     with pytest.raises(ValueError, match="a time is ISO-8601"):
         timestamps.parse(value)
 
@@ -116,6 +116,6 @@ def test_what_is_no_time_is_refused(value: object) -> None:
         {"s": -(10**30), "us": 0},
     ],
 )
-def test_a_time_outside_the_calendar_is_refused(value: object) -> None:
-    with pytest.raises(ValueError, match="a time lies between the years 1 and 9999"):
+def test_parse_outside_calendar_raises_value_error(value: object) -> None:
+    with pytest.raises(ValueError, match="a time must be between the years 1 and 9999"):
         timestamps.parse(value)

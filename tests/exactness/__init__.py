@@ -1,1 +1,1 @@
-"""The proof of exact reads: however old the views are, whoever writes meanwhile, an answer is what its EventId says."""
+"""Model-based tests of exact reads: each result equals a simple computation over all events up to its EventId."""

@@ -1,4 +1,4 @@
-"""Stores that tell what is read, crash, or let others go first; around real ones."""
+"""Wrappers of real stores that count reads, crash, or run other code at a chosen use."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -6,123 +6,123 @@ from collections.abc import Callable, Iterator, Sequence
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.services.ports import Log, Views
 
-Moment = Callable[[], None]
-"""What happens just before each use of a store."""
+Hook = Callable[[], None]
+"""Called just before each use of a store."""
 
 
-def nothing() -> None:
-    """Nothing happens."""
+def do_nothing() -> None:
+    """The default hook."""
 
 
 class Crash(Exception):
-    """The process ends."""
+    """A simulated crash."""
 
 
-class Once:
-    """Something happens at the n-th use."""
+class CallOnce:
+    """A hook that calls `action` at the n-th use only."""
 
-    def __init__(self, uses: int, happen: Moment) -> None:
-        self.left = uses
-        self._happen = happen
+    def __init__(self, uses: int, action: Hook) -> None:
+        self.remaining_uses = uses
+        self._action = action
 
     def __call__(self) -> None:
-        self.left -= 1
-        if self.left == 0:
-            self._happen()
+        self.remaining_uses -= 1
+        if self.remaining_uses == 0:
+            self._action()
 
 
-class WatchedLog:
-    """A log that counts the commits it gives."""
+class CountingLog:
+    """A log that counts the commits it returns."""
 
-    def __init__(self, log: Log, moment: Moment = nothing) -> None:
+    def __init__(self, log: Log, hook: Hook = do_nothing) -> None:
         self._log = log
-        self._moment = moment
+        self._hook = hook
         self.fetched = 0
 
     def head(self, server: int) -> Head:
-        self._moment()
+        self._hook()
         return self._log.head(server)
 
     def start(self, server: int) -> Head:
-        self._moment()
+        self._hook()
         return self._log.start(server)
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         self._log.append(commits, receipts, now_s)
 
     def commit(self, server: int, session: int) -> Commit | None:
-        self._moment()
+        self._hook()
         self.fetched += 1
         return self._log.commit(server, session)
 
     def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
-        return self._counted(self._log.commits(server, sessions))
+        return self._count(self._log.commits(server, sessions))
 
-    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
-        return self._counted(self._log.read(server, after, most))
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        return self._count(self._log.read(server, after, limit))
 
-    def read_back(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
-        return self._counted(self._log.read_back(server, before, most))
+    def read_backwards(self, server: int, before: int, limit: int | None = None) -> Iterator[Commit]:
+        return self._count(self._log.read_backwards(server, before, limit))
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
         return self._log.receipt(server, key, now_s)
 
-    def _counted(self, commits: Iterator[Commit]) -> Iterator[Commit]:
-        self._moment()
+    def _count(self, commits: Iterator[Commit]) -> Iterator[Commit]:
+        self._hook()
         for commit in commits:
             self.fetched += 1
             yield commit
-            self._moment()
+            self._hook()
 
 
-class WatchedViews:
-    """Views that note what kind of views are read, and records that are ahead of their checkpoint."""
+class RecordingViews:
+    """Views that count, by kind, the records read and those newer than their checkpoint."""
 
-    def __init__(self, views: Views, seen: Counter[str], moment: Moment = nothing) -> None:
+    def __init__(self, views: Views, paths: Counter[str], hook: Hook = do_nothing) -> None:
         self._views = views
-        self._seen = seen
-        self._moment = moment
+        self._paths = paths
+        self._hook = hook
         self._checkpoint = 0
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        self._moment()
-        found = self._views.get(view, items)
-        for record in found.values():
-            self._note(record)
-        return found
+        self._hook()
+        records = self._views.get(view, items)
+        for record in records.values():
+            self._record(record)
+        return records
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        self._moment()
+        self._hook()
         for record in self._views.range(view, start, end, backwards):
-            self._note(record)
+            self._record(record)
             yield record
-            self._moment()
+            self._hook()
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         return self._views.put(changes)
 
     def drop(self, view: str) -> int:
         return self._views.drop(view)
 
-    def _note(self, record: Record) -> None:
+    def _record(self, record: Record) -> None:
         kind = record.view.partition("/")[2].partition(":")[0]
-        self._seen[f"read {kind}"] += 1
+        self._paths[f"read {kind}"] += 1
         if kind == "checkpoint":
-            self._checkpoint = record.to % 2**44
-        elif record.to > self._checkpoint:
-            self._seen[f"{kind} ahead of its checkpoint"] += 1
+            self._checkpoint = record.version % 2**44
+        elif record.version > self._checkpoint:
+            self._paths[f"{kind} ahead of its checkpoint"] += 1
 
 
-class WrittenViews:
-    """Views that let something happen before every single change and every drop; changes are put one by one."""
+class InterceptedViews:
+    """Views that call `hook` before each single change and drop. Changes are put one by one."""
 
-    def __init__(self, views: Views, seen: Counter[str], moment: Moment) -> None:
+    def __init__(self, views: Views, paths: Counter[str], hook: Hook) -> None:
         self._views = views
-        self._seen = seen
-        self._moment = moment
+        self._paths = paths
+        self._hook = hook
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
         return self._views.get(view, items)
@@ -130,14 +130,14 @@ class WrittenViews:
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
         return self._views.range(view, start, end, backwards)
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        refused: list[Change] = []
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        refused: list[ConditionalWrite] = []
         for change in changes:
-            self._moment()
+            self._hook()
             refused += self._views.put([change])
-        self._seen["refused"] += len(refused)
+        self._paths["refused"] += len(refused)
         return refused
 
     def drop(self, view: str) -> int:
-        self._moment()
+        self._hook()
         return self._views.drop(view)

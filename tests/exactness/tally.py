@@ -1,77 +1,55 @@
-"""A vocabulary for tests: an object's state is the list of its events, so that nothing can be folded twice unseen."""
+"""A vocabulary for tests. An object's state lists its events, so that folding an event twice is visible."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from chalicelib.domain.events.event import Event, NewEvent, Stored
+from chalicelib.domain.events.event import Event, EventFields, NewEvent
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.objects.summary import Brief
+from chalicelib.domain.objects.summary import ObjectSummary
+from chalicelib.domain.vocabularies import Vocabulary
 
 NAME = "tally"
 COLLECTIONS: Mapping[str, str] = {NAME: "tallies"}
 
 
 def new_event(value: object) -> NewEvent:
-    """An event is written as its key."""
     return NewEvent(type=(NAME, "counted"), key=str(value))
 
 
-def own_json(event: Event) -> dict[str, Any]:
-    """Its number is all there is to it."""
+def native_json(event: Event) -> dict[str, Any]:
     return {"eventId": event.event_id}
 
 
-def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
-    """One object for each key."""
-    return () if stored.key is None else (ObjectRef(NAME, stored.key),)
+def affected_objects(fields: EventFields) -> tuple[ObjectRef, ...]:
+    return () if fields.key is None else (ObjectRef(NAME, fields.key),)
 
 
-def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
-    """The same."""
+def objects_with_key(key: str) -> tuple[ObjectRef, ...]:
     return (ObjectRef(NAME, key),)
 
 
-def canonical(collection: str, path: str) -> str:
-    """Written in one way."""
-    del collection
-    return path
-
-
-def aliases(ref: ObjectRef) -> tuple[str, ...]:
-    """It has but one name."""
-    return (ref.path,)
-
-
-def is_exact(ref: ObjectRef) -> bool:
-    """Every path is that of one object."""
-    del ref
-    return True
-
-
-def is_unique(ref: ObjectRef) -> bool:
-    """And nothing else has it."""
-    del ref
-    return True
-
-
-def fold(collection: str, state: State | None, event: Event, own: dict[str, Any]) -> State:
-    """One more."""
-    del collection, own
+def fold(collection: str, state: State | None, event: Event, native: dict[str, Any]) -> State:
+    del collection, native
     return {"events": [*(state["events"] if state else []), event.event_id]}
 
 
-def is_whole(state: State) -> bool:
-    """Nothing is left out."""
-    del state
-    return True
-
-
-def whole(collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> State | None:
-    """All of them."""
+def full_state(collection: str, events: Iterable[tuple[Event, dict[str, Any]]]) -> State | None:
     del collection
     return {"events": [event.event_id for event, _ in events]}
 
 
-def brief_of(ref: ObjectRef, state: State) -> Brief:
-    """How many there are."""
-    return Brief(ref.path, ref.path, "counted", f"{len(state['events'])} events")
+def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
+    return ObjectSummary(ref.path, ref.path, "counted", f"{len(state['events'])} events")
+
+
+TALLY_VOCABULARY = Vocabulary(
+    collections=COLLECTIONS,
+    new_event=new_event,
+    native_json=native_json,
+    affected_objects=affected_objects,
+    objects_with_key=objects_with_key,
+    is_exact=lambda _: True,
+    fold=fold,
+    full_state=full_state,
+    summarize=summarize,
+)

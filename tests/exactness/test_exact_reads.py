@@ -1,4 +1,4 @@
-"""Every read is exact, wherever the projector is, whatever happens to it, and whoever writes meanwhile."""
+"""Every read is exact, however far the projector has got, with crashes, rebuilds and concurrent writers."""
 
 from collections import Counter
 from functools import partial
@@ -12,13 +12,14 @@ from hypothesis.stateful import run_state_machine_as_test
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.vocabularies import scheduler
+from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from tests.exactness import tally
-from tests.exactness.machine import EVERYTHING, Race, Reads, Store
+from tests.exactness.machine import EVERYTHING, ReadMachine
+from tests.exactness.write_machine import Race, Store
 
 EXAMPLES = {"sqlite": (50, 40), "moto": (3, 20)}
-"""How many runs of the machine, and of how many steps; moto is slow."""
-TAKEN = (
+"""Number of runs of the machine and of steps in each. Moto is slow."""
+REQUIRED_PATHS = (
     "tail used",
     "read object",
     "read latest",
@@ -40,25 +41,24 @@ TAKEN = (
     "raced by catch up",
     "raced by rebuild",
 )
-"""The paths that matter: had they not been taken, this would prove nothing."""
+"""Paths that a test must have taken to prove anything."""
 
 EVENTS = [
     tally.new_event("/job"),
-    scheduler.new_event({"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": "100"}),
+    SCHEDULER_VOCABULARY.new_event({"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": "100"}),
     NewEvent(type=("rare",)),
 ]
 
 
 @pytest.fixture(autouse=True)
-def _small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A vocabulary that counts, and limits so small that a few commits go beyond all of them."""
-    counting: vocabularies.Vocabulary = tally
-    monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, counting)
+def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Add the tally vocabulary, and reduce limits so far that a few commits exceed them."""
+    monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, tally.TALLY_VOCABULARY)
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 3)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 2)
-    monkeypatch.setattr("chalicelib.domain.views.block.MOST_SUBTYPES", 4)
-    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 2)
-    monkeypatch.setattr("chalicelib.adapters.sqlite.log.PAGE_COMMITS", 5)
+    monkeypatch.setattr("chalicelib.domain.views.block.MAX_SUBTYPES_PER_POSITION", 4)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 2)
+    monkeypatch.setattr("chalicelib.adapters.sqlite.log.MAX_PAGE_COMMITS", 5)
     monkeypatch.setattr("chalicelib.adapters.sqlite.views.PAGE_RECORDS", 3)
     monkeypatch.setattr("chalicelib.adapters.dynamodb.views.FIRST_PAGE_RECORDS", 2)
 
@@ -69,22 +69,22 @@ def store(request: pytest.FixtureRequest) -> Store:
     return Store(request.param, log, views, count(1), Counter())
 
 
-def test_every_read_is_exact_on_the_way_through_all_paths(store: Store) -> None:
-    machine = Reads(store)
-    _lists_of_sessions_move(machine)
-    for k, crash in ((2, 2), (3, 4), (5, 3)):
-        _two_projectors_get_stuck(machine, k, crash)
-    for what in ("append", "project", "catch up", "rebuild"):
-        _readers_are_raced(machine, what)
-    machine.rebuild(which=0, k=3, what="crash")
-    machine.rebuild(which=0, k=9, what="nothing")
+def test_reads_are_exact_on_all_required_paths(store: Store) -> None:
+    machine = ReadMachine(store)
+    _archive_sessions(machine)
+    for write_number, crash in ((2, 2), (3, 4), (5, 3)):
+        _let_projectors_crash(machine, write_number, crash)
+    for action in ("append", "project", "catch up", "rebuild"):
+        _race_readers(machine, action)
+    machine.rebuild(index=0, write_number=3, action="crash")
+    machine.rebuild(index=0, write_number=9, action="nothing")
     machine.teardown()
-    assert [path for path in TAKEN if not store.seen[path]] == []
+    assert [path for path in REQUIRED_PATHS if not store.paths[path]] == []
 
 
-def test_every_read_is_exact_whatever_happens(store: Store) -> None:
+def test_reads_are_exact_in_random_runs(store: Store) -> None:
     examples, steps = EXAMPLES[store.name]
-    machine: Any = partial(Reads, store)
+    machine: Any = partial(ReadMachine, store)
     run_state_machine_as_test(
         machine,
         settings=settings(
@@ -93,46 +93,46 @@ def test_every_read_is_exact_whatever_happens(store: Store) -> None:
             deadline=None,
             derandomize=True,
             database=None,
-            phases=[Phase.generate],  # to shrink takes minutes; who looks for a failure adds Phase.shrink
+            phases=[Phase.generate],  # Shrinking takes minutes. Add Phase.shrink to analyse a failure.
             report_multiple_bugs=False,
             suppress_health_check=list(HealthCheck),
         ),
     )
     if store.name != "moto":
-        assert [path for path in TAKEN if not store.seen[path]] == []
+        assert [path for path in REQUIRED_PATHS if not store.paths[path]] == []
 
 
-def _lists_of_sessions_move(machine: Reads) -> None:
+def _archive_sessions(machine: ReadMachine) -> None:
     machine.append_many(step_ms=30_000, commits=[EVENTS[:2]], times=8)
     for _ in range(2):
-        machine.project(which=0, most=3)
-    for place in (1, 4, 9, 15):
-        for nth in range(3):
-            machine.a_past_state_is_the_fold_up_to_then(which=0, nth=nth, place=place, race=None)
+        machine.project(index=0, max_commits=3)
+    for position_number in (1, 4, 9, 15):
+        for object_number in range(3):
+            machine.check_past_state(index=0, object_number=object_number, position_number=position_number, race=None)
 
 
-def _two_projectors_get_stuck(machine: Reads, k: int, crash: int) -> None:
+def _let_projectors_crash(machine: ReadMachine, write_number: int, crash: int) -> None:
     machine.append_many(step_ms=0, commits=[EVENTS, EVENTS[:1]], times=2)
-    machine.project_and_be_overtaken(which=0, most=4, k=k, other=1, crash=crash, events=EVENTS)
-    machine.project_and_crash(which=0, most=5, k=k)
-    machine.any_collection_is_the_fold_of_all_events()
-    machine.project_all_but_the_checkpoint(which=0, most=3)
+    machine.project_and_be_overtaken(
+        index=0, max_commits=4, write_number=write_number, other=1, crash=crash, events=EVENTS
+    )
+    machine.project_and_crash(index=0, max_commits=5, write_number=write_number)
+    machine.check_next_collection()
+    machine.project_without_checkpoint(index=0, max_commits=3)
     for _ in vocabularies.collections():
-        machine.any_collection_is_the_fold_of_all_events()
-    machine.the_latest_of_each_type_are_the_last_in_the_list(types=None, servers=[0, 1], race=None)
+        machine.check_next_collection()
+    machine.check_latest(types=None, servers=[0, 1], race=None)
     selection = Selection(types=(("rare",),))
-    machine.going_back_skips_nothing_selected(which=0, selection=selection, place=1, race=None)
+    machine.check_commits_before(index=0, selection=selection, position_number=1, race=None)
 
 
-def _readers_are_raced(machine: Reads, what: str) -> None:
+def _race_readers(machine: ReadMachine, action: str) -> None:
     machine.append_many(step_ms=1_000, commits=[EVENTS], times=2)
-    keys, race = Selection(keys=("/job",)), Race(4, what, EVENTS)
-    machine.a_snapshot_is_the_fold_up_to_its_event_id(which=0, collection="tally", query=EVERYTHING, race=race)
-    machine.a_feed_is_the_filtered_list(which=0, selection=keys, place=None, limit=None, delay_s=0, race=race)
+    keys, race = Selection(keys=("/job",)), Race(4, action, EVENTS)
+    machine.check_snapshot(index=0, collection="tally", query=EVERYTHING, race=race)
+    machine.check_feed(index=0, selection=keys, position_number=None, limit=None, delay_s=0, race=race)
     for selection in (keys, Selection(types=(("nothing",),))):
-        machine.going_ahead_skips_nothing_selected(which=0, selection=selection, place=0, race=race)
-    machine.a_position_is_found_as_by_looking_from_the_first(which=0, place=7, race=race)
+        machine.check_commits_after(index=0, selection=selection, position_number=0, race=race)
+    machine.check_position_at(index=0, position_number=7, race=race)
     for types in (("rare",), ("nothing",)):
-        machine.an_append_is_refused_if_and_only_if_an_event_matches(
-            which=0, types=(types,), keys=None, place=0, events=EVENTS, race=race
-        )
+        machine.check_append_condition(index=0, types=(types,), keys=None, position_number=0, events=EVENTS, race=race)

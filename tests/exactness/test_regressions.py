@@ -1,4 +1,4 @@
-"""Reads that were not exact, each as small as it gets."""
+"""Minimal cases of reads that were once not exact."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -15,43 +15,43 @@ from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append, encoded
+from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import NonEmpty
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
-from chalicelib.domain.vocabularies import scheduler
+from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector, rebuild
-from chalicelib.services.feeds.feed import FeedQuery, follow
-from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
+from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-from chalicelib.services.reading.scan import Form
+from chalicelib.services.reading.scan import EventFormatter
 from chalicelib.services.reading.timeseries import timeseries
-from tests.exactness.plain import Plain, is_selected
-from tests.exactness.stores import Crash, Once, WatchedLog, WatchedViews, WrittenViews
+from tests.exactness.model import LogModel, is_selected
+from tests.exactness.stores import CallOnce, CountingLog, Crash, InterceptedViews, RecordingViews
 
 SERVER = 1
-EVERYTHING = PathQuery.of("/")
-ORDER_ADDED = scheduler.new_event({"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": "1"})
-ORDER_SUSPENDED = scheduler.new_event({"TYPE": "OrderSuspended", "key": "/chain,1"})
+EVERYTHING = PathQuery.parse("/")
+ORDER_ADDED = SCHEDULER_VOCABULARY.new_event({"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": "1"})
+ORDER_SUSPENDED = SCHEDULER_VOCABULARY.new_event({"TYPE": "OrderSuspended", "key": "/chain,1"})
 
 
-class World:
-    """A log, its views, and the list of what was written."""
+class Installation:
+    """A log, its views, and a model of the log."""
 
     def __init__(self, log: SqliteLog, views: SqliteViews) -> None:
-        self.log, self.views, self.of = log, views, Plain(SERVER)
+        self.log, self.views, self.model = log, views, LogModel(SERVER)
         self._requests = count()
         self._appender = Appender(log, lambda: 1_700_000_000_000)
 
     def append(self, *events: NewEvent) -> None:
         request_id = f"request {next(self._requests)}"
-        self.of.add(self._appender.append(Append(SERVER, encoded(events), request_id)).commit)
+        self.model.add(self._appender.append(Append(SERVER, encode_within_limits(events), request_id)).commit)
 
     def project(self) -> None:
         catch_up(projector(self.views), SERVER, self.log, self.views)
@@ -59,32 +59,32 @@ class World:
     def rebuild(self) -> None:
         rebuild(SERVER, self.log, self.views, _progress)
 
-    def present(self, moment: Callable[[], None] = lambda: None) -> LogReader:
-        return LogReader(WatchedLog(self.log, moment), WatchedViews(self.views, Counter(), moment))
+    def reader(self, hook: Callable[[], None] = lambda: None) -> LogReader:
+        return LogReader(CountingLog(self.log, hook), RecordingViews(self.views, Counter(), hook))
 
     def check_order(self) -> None:
-        """Its state, its past and its events are what the log says."""
-        ref, last = ObjectRef("order", "/chain,1"), self.of.last
-        found = snapshot(self.present(), SERVER, "order", EVERYTHING)
-        assert found.states == self.of.snapshot("order", EVERYTHING, last)
-        assert state_at(self.present(), SERVER, ref, last) == self.of.state(ref, last)
+        """Compare the state, the past states and the events of the order with the model."""
+        ref, last_event_id = ObjectRef("order", "/chain,1"), self.model.last_event_id
+        result = snapshot(self.reader(), SERVER, "order", EVERYTHING)
+        assert result.states == self.model.snapshot("order", EVERYTHING, last_event_id)
+        assert state_at(self.reader(), SERVER, ref, last_event_id) == self.model.state(ref, last_event_id)
         selection = Selection(keys=("/chain,1",))
-        back = self.present().back(self.log.head(SERVER), selection)
-        assert [commit.session for commit in back] == [commit.session for commit in reversed(self.of.commits)]
+        commits = self.reader().commits_before(self.log.head(SERVER), selection)
+        assert [commit.session for commit in commits] == [commit.session for commit in reversed(self.model.commits)]
 
-    def feed(self, selection: Selection, form: Form | None = None) -> list[str]:
-        query = FeedQuery(SERVER, selection, form=form)
-        answer = follow(query, self.present(), Bell(), Retention(self.log, lambda: 0))
-        return answer.wires if isinstance(answer, NonEmpty) else []
+    def feed(self, selection: Selection, formatter: EventFormatter | None = None) -> list[str]:
+        query = FeedQuery(SERVER, selection, formatter=formatter)
+        seq = long_poll_blocking(query, self.reader(), CommitNotifier(), Retention(self.log, lambda: 0))
+        return seq.texts if isinstance(seq, NonEmpty) else []
 
 
 @pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 1)
-    monkeypatch.setattr("chalicelib.domain.views.object_view.SESSIONS_AT_HAND", 1)
+    monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 1)
     log = Database(tmp_path / "log.sqlite", durable=False)
     views = Database(tmp_path / "views.sqlite", SCHEMA, durable=False)
-    yield World(SqliteLog(log), SqliteViews(views))
+    yield Installation(SqliteLog(log), SqliteViews(views))
     log.close()
     views.close()
 
@@ -100,12 +100,10 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
         ("scheduler/CustomEvent/VariablesCustomEvent", "/a"),
     ],
 )
-def test_an_event_is_found_by_its_key_even_if_its_vocabulary_would_not_have_it(
-    world: World, event_type: str, key: str
-) -> None:
+def test_feed_by_key_finds_event_with_unusual_key(installation: Installation, event_type: str, key: str) -> None:
     event = NewEvent(type=tuple(event_type.split("/")), key=key)
-    _write_apart(world, event)
-    assert world.feed(Selection(keys=(key,))) == [world.of.events[0].wire]
+    _append_and_project(installation, event)
+    assert installation.feed(Selection(keys=(key,))) == [installation.model.events[0].wire_text]
 
 
 @pytest.mark.parametrize(
@@ -122,77 +120,98 @@ def test_an_event_is_found_by_its_key_even_if_its_vocabulary_would_not_have_it(
         ("order", "OrderEvent/OrderResumed", "/a,1,2", "/a,1"),
     ],
 )
-def test_a_path_means_the_same_events_with_views_and_without(
-    world: World, collection: str, event_type: str, key: str, path: str
+def test_feed_by_path_is_same_with_and_without_views(
+    installation: Installation, collection: str, event_type: str, key: str, path: str
 ) -> None:
-    _write_apart(world, NewEvent(type=("scheduler", *event_type.split("/")), key=key))
-    selection = ObjectSelection(collection=collection, query=PathQuery.of(path))
-    assert world.feed(selection) == [one.wire for one in world.of.events if is_selected(one, selection)]
+    _append_and_project(installation, NewEvent(type=("scheduler", *event_type.split("/")), key=key))
+    selection = ObjectSelection(collection=collection, query=PathQuery.parse(path))
+    assert installation.feed(selection) == [
+        event.wire_text for event in installation.model.events if is_selected(event, selection)
+    ]
 
 
 @pytest.mark.parametrize("projected", [True, False])
-def test_a_state_is_the_same_whether_it_was_stored_or_not(world: World, projected: bool) -> None:
+def test_state_is_same_whether_stored_or_not(installation: Installation, projected: bool) -> None:
     node = {"type": "json", "data": {"nodeId": 5, "action": "stop"}}
     event_type = ("scheduler", "JobChainEvent", "JobChainNodeActionChanged")
-    world.append(NewEvent.model_validate({"type": event_type, "key": "/chain", "payload": node}))
+    installation.append(NewEvent.model_validate({"type": event_type, "key": "/chain", "payload": node}))
     if projected:
-        world.project()
-    expected = world.of.snapshot("jobChain", EVERYTHING, world.of.last)
-    assert snapshot(world.present(), SERVER, "jobChain", EVERYTHING).states == expected
+        installation.project()
+    expected = installation.model.snapshot("jobChain", EVERYTHING, installation.model.last_event_id)
+    assert snapshot(installation.reader(), SERVER, "jobChain", EVERYTHING).states == expected
 
 
-@pytest.mark.parametrize("uses", range(1, 12))
-def test_a_reader_of_sessions_that_a_rebuild_forgets_looks_again(world: World, uses: int) -> None:
+@pytest.mark.parametrize("use_number", range(1, 12))
+def test_read_of_sessions_deleted_by_rebuild_is_repeated(installation: Installation, use_number: int) -> None:
     for _ in range(5):
-        world.append(ORDER_ADDED)
-        world.project()
+        installation.append(ORDER_ADDED)
+        installation.project()
     ref = ObjectRef("order", "/chain,1")
-    found = state_at(world.present(Once(uses, world.rebuild)), SERVER, ref, world.of.last)
-    assert found == world.of.state(ref, world.of.last)
+    result = state_at(
+        installation.reader(CallOnce(use_number, installation.rebuild)), SERVER, ref, installation.model.last_event_id
+    )
+    assert result == installation.model.state(ref, installation.model.last_event_id)
 
 
-def test_an_event_with_a_key_but_without_an_object_does_not_stop_the_projector(world: World) -> None:
-    custom = scheduler.new_event({"TYPE": "VariablesCustomEvent", "key": "k", "variables": {"a": "b"}})
-    _write_apart(world, custom)
-    assert world.feed(Selection(keys=("k",))) == [world.of.events[0].wire]
+def test_projector_handles_key_without_object(installation: Installation) -> None:
+    custom = SCHEDULER_VOCABULARY.new_event({"TYPE": "VariablesCustomEvent", "key": "k", "variables": {"a": "b"}})
+    _append_and_project(installation, custom)
+    assert installation.feed(Selection(keys=("k",))) == [installation.model.events[0].wire_text]
 
 
-@pytest.mark.parametrize("k", range(1, 45))
-def test_a_rebuild_that_another_one_overtakes_spoils_no_views(world: World, k: int) -> None:
-    world.append(ORDER_ADDED)
-    world.append(ORDER_SUSPENDED)
-    world.project()
-    rebuild(SERVER, world.log, WrittenViews(world.views, Counter(), Once(k, world.rebuild)), _progress)
-    world.check_order()
+@pytest.mark.parametrize("write_number", range(1, 45))
+def test_rebuild_overtaken_by_other_rebuild_is_exact(installation: Installation, write_number: int) -> None:
+    installation.append(ORDER_ADDED)
+    installation.append(ORDER_SUSPENDED)
+    installation.project()
+    rebuild(
+        SERVER,
+        installation.log,
+        InterceptedViews(installation.views, Counter(), CallOnce(write_number, installation.rebuild)),
+        _progress,
+    )
+    installation.check_order()
 
 
-@pytest.mark.parametrize("k", range(8, 26, 3))
-@pytest.mark.parametrize("other", range(2, 22, 4))
-def test_a_rebuild_during_which_another_one_begins_spoils_no_views(world: World, k: int, other: int) -> None:
-    """The other one forgets what this one has half written, and does not come to its end."""
+@pytest.mark.parametrize("write_number", range(8, 26, 3))
+@pytest.mark.parametrize("crash_at", range(2, 22, 4))
+def test_rebuild_during_crashing_rebuild_is_exact(installation: Installation, write_number: int, crash_at: int) -> None:
+    """The other rebuild deletes records that this one has written so far, and then crashes."""
 
-    def begin() -> None:
+    def begin_other_rebuild() -> None:
         with suppress(Crash):
-            rebuild(SERVER, world.log, WrittenViews(world.views, Counter(), Once(other, _crash)), _progress)
+            rebuild(
+                SERVER,
+                installation.log,
+                InterceptedViews(installation.views, Counter(), CallOnce(crash_at, _crash)),
+                _progress,
+            )
 
     def progress(done: int, _all: int) -> None:
         if done == 1:
-            world.append(ORDER_SUSPENDED)
+            installation.append(ORDER_SUSPENDED)
 
-    world.append(ORDER_ADDED)
-    rebuild(SERVER, world.log, WrittenViews(world.views, Counter(), Once(k, begin)), progress)
-    world.check_order()
+    installation.append(ORDER_ADDED)
+    rebuild(
+        SERVER,
+        installation.log,
+        InterceptedViews(installation.views, Counter(), CallOnce(write_number, begin_other_rebuild)),
+        progress,
+    )
+    installation.check_order()
 
 
 @pytest.mark.parametrize("descending", [True, False])
-@pytest.mark.parametrize("uses", range(1, 6))
-def test_a_timeseries_holds_nothing_after_its_event_id(world: World, uses: int, descending: bool) -> None:
-    """Else whoever follows after it gets an event twice."""
-    world.append(NewEvent(type=("a",)))
-    present = world.present(Once(uses, lambda: world.append(NewEvent(type=("a",)))))
+@pytest.mark.parametrize("use_number", range(1, 6))
+def test_timeseries_contains_no_event_after_its_event_id(
+    installation: Installation, use_number: int, descending: bool
+) -> None:
+    """Otherwise a client that continues after the EventId gets an event twice."""
+    installation.append(NewEvent(type=("a",)))
+    reader = installation.reader(CallOnce(use_number, lambda: installation.append(NewEvent(type=("a",)))))
     query = TimeseriesQuery(Selection(), descending=descending)
-    page = timeseries(query, [SERVER], present, Retention(world.log, lambda: 0), 100)
-    assert [id_ for id_ in map(_event_id, page.wires) if id_ > page.event_id] == []
+    page = timeseries(query, [SERVER], reader, Retention(installation.log, lambda: 0), 100)
+    assert [id_ for id_ in map(_event_id, page.texts) if id_ > page.event_id] == []
 
 
 @pytest.mark.parametrize(
@@ -207,42 +226,44 @@ def test_a_timeseries_holds_nothing_after_its_event_id(world: World, uses: int, 
     ],
     ids=["no family", "text", "null", "list", "binary", "spoofed"],
 )
-def test_an_event_that_follows_no_vocabulary_does_not_stop_the_feed(world: World, event: dict[str, object]) -> None:
-    world.append(NewEvent.model_validate(event))
-    world.append(ORDER_ADDED)
-    wires = world.feed(Selection(types=(("scheduler", "*"),)), vocabularies.own_text)
-    assert [_event_id(wire) for wire in wires] == [one.event_id for one in world.of.events]
+def test_feed_handles_events_that_violate_vocabulary(installation: Installation, event: dict[str, object]) -> None:
+    installation.append(NewEvent.model_validate(event))
+    installation.append(ORDER_ADDED)
+    texts = installation.feed(Selection(types=(("scheduler", "*"),)), vocabularies.native_text)
+    assert [_event_id(text) for text in texts] == [event.event_id for event in installation.model.events]
 
 
-class Elsewhere:
-    """While a reader waits, another process writes what it waits for, then this one something else, and rings."""
+class OtherProcessNotifier:
+    """While a reader waits, another process writes a selected event, then this process publishes a later commit."""
 
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self._bell = Bell()
+    def __init__(self, installation: Installation) -> None:
+        self._world = installation
+        self._commit_notifier = CommitNotifier()
         self.elapsed_s = 0.0
 
-    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        self._bell.ring(self._world.of.commits[-1])
+    def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+        self._commit_notifier.publish(self._world.model.commits[-1])
         self._world.append(NewEvent(type=("wanted",)))
         self._world.append(NewEvent(type=("other",)))
-        self._bell.ring(self._world.of.commits[-1])
-        known = self._bell.wait(seen, selection, 0.0, turn)
+        self._commit_notifier.publish(self._world.model.commits[-1])
+        known_head = self._commit_notifier.wait(head, selection, 0.0, attempt)
         self.elapsed_s += timeout_s
-        return known
+        return known_head
 
     def close(self) -> None:
-        """Nobody waits."""
+        """Nothing to release."""
 
 
-def test_those_who_wait_do_not_skip_what_another_process_wrote(world: World) -> None:
-    """Or what this one wrote without knowing it, after `Unavailable`: the bell has not heard of it."""
-    world.append(NewEvent(type=("other",)))
-    wake = Elsewhere(world)
-    query = FeedQuery(SERVER, Selection(types=(("wanted",),)), after=world.of.last, timeout_s=1.0)
-    answer = follow(query, world.present(), wake, Retention(world.log, lambda: 0), lambda: wake.elapsed_s)
-    assert isinstance(answer, NonEmpty)
-    assert answer.wires == [world.of.events[1].wire]
+def test_long_poll_finds_event_of_other_process(installation: Installation) -> None:
+    """The same holds for a commit of this process whose response was lost: it was never published."""
+    installation.append(NewEvent(type=("other",)))
+    notifier = OtherProcessNotifier(installation)
+    query = FeedQuery(SERVER, Selection(types=(("wanted",),)), after=installation.model.last_event_id, timeout_s=1.0)
+    seq = long_poll_blocking(
+        query, installation.reader(), notifier, Retention(installation.log, lambda: 0), lambda: notifier.elapsed_s
+    )
+    assert isinstance(seq, NonEmpty)
+    assert seq.texts == [installation.model.events[1].wire_text]
 
 
 def _progress(done: int, all_: int) -> None:
@@ -253,14 +274,14 @@ def _crash() -> None:
     raise Crash
 
 
-def _write_apart(world: World, event: NewEvent) -> None:
-    """The event, then others, so that it is looked up, all of them projected."""
-    world.append(event)
+def _append_and_project(installation: Installation, event: NewEvent) -> None:
+    """Append the event and others after it, so that reads use the views, and project all of them."""
+    installation.append(event)
     for _ in range(4):
-        world.append(NewEvent(type=("a",)))
-    world.project()
+        installation.append(NewEvent(type=("a",)))
+    installation.project()
 
 
-def _event_id(wire: str) -> int:
-    event_id: int = from_json(wire)["eventId"]
+def _event_id(text: str) -> int:
+    event_id: int = from_json(text)["eventId"]
     return event_id

@@ -1,4 +1,4 @@
-"""A store that does not answer: whoever appends waits until their deadline, and whoever reads does not wait at all."""
+"""A store that does not answer: appends wait until their deadline, and reads do not wait."""
 
 import resource
 import sqlite3
@@ -11,23 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.serving import Member, Server, serving
+from tests.serving import Member, Server, run_server
 
-AT_ONCE_S = 2.0
-"""Reads take no longer; what they must not wait for takes ten seconds."""
-SLOW_S = 2.0
-"""By then it is clear that the store does not answer."""
+MAX_READ_S = 2.0
+"""Much less than the ten seconds for which appends wait."""
+STALL_S = 2.0
+"""After this time the server refuses new appends."""
 
 
 @pytest.fixture(scope="module", name="victim")
-def a_server_to_be_treated_badly(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("victim")) as server:
+def fixture_victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with run_server(tmp_path_factory.mktemp("victim")) as server:
         yield server
 
 
 @contextmanager
-def locked(data_dir: Path) -> Iterator[None]:
-    """The log while another process writes to it, and takes its time."""
+def lock_database(data_dir: Path) -> Iterator[None]:
+    """Hold the write lock of the log, like a slow process."""
     with sqlite3.connect(data_dir / "annals.sqlite", isolation_level=None) as other:
         other.execute("BEGIN IMMEDIATE")
         yield
@@ -40,22 +40,22 @@ def append(member: Member, *types: str) -> int:
 
 
 def types_of(member: Member) -> list[str]:
-    return [event["type"][0] for event in member.stored()["events"]]
+    return [event["type"][0] for event in member.read_log()["events"]]
 
 
-def test_reads_go_on_while_a_write_waits_and_the_write_is_done_once(victim: Server) -> None:
+def test_locked_store_serves_reads_and_writes_later_once(victim: Server) -> None:
     member = victim.organization()
     member.publish("before")
     with ThreadPoolExecutor(4) as pool:
-        with locked(victim.data_dir):
+        with lock_database(victim.data_dir):
             late = [pool.submit(append, member, f"late-{number}") for number in range(4)]
             assert not any(answer.done() for answer in late)
-            threading.Event().wait(SLOW_S)
+            threading.Event().wait(STALL_S)
             began = time.monotonic()
             assert member.get("/health").status_code == 200
             assert types_of(member) == ["before"]
             refused = member.post({"events": [{"type": ["refused"]}]})
-            assert time.monotonic() - began < AT_ONCE_S
+            assert time.monotonic() - began < MAX_READ_S
         assert [answer.result() for answer in late] == [201] * 4
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
     assert refused.json()["detail"] == "the store is slow to answer; nothing was written"
@@ -63,8 +63,8 @@ def test_reads_go_on_while_a_write_waits_and_the_write_is_done_once(victim: Serv
     assert append(member, "after") == 201
 
 
-def test_a_write_that_fails_for_a_while_is_done_once_when_it_can_be(victim: Server) -> None:
-    """A file that may not grow: every write fails, and nobody can tell whether a part of it got through."""
+def test_append_that_fails_for_a_while_is_written_once(victim: Server) -> None:
+    """The file may not grow: every write fails, and its outcome is unknown."""
     member = victim.organization()
     member.publish("before")
     size = (victim.data_dir / "annals.sqlite-wal").stat().st_size
@@ -73,10 +73,10 @@ def test_a_write_that_fails_for_a_while_is_done_once_when_it_can_be(victim: Serv
         with ThreadPoolExecutor(1) as pool:
             payload = {"type": "json", "data": "x" * 50_000}
             failing = pool.submit(member.post, {"events": [{"type": ["large"], "payload": payload}]})
-            threading.Event().wait(SLOW_S)
+            threading.Event().wait(STALL_S)
             began = time.monotonic()
             assert types_of(member) == ["before"]
-            assert time.monotonic() - began < AT_ONCE_S
+            assert time.monotonic() - began < MAX_READ_S
             assert not failing.done()
             resource.prlimit(victim.process.pid, resource.RLIMIT_FSIZE, unlimited)
             assert failing.result().status_code == 201

@@ -1,1 +1,1 @@
-"""Tests of the history and the reports; they run in Spark's venv, which has nothing of the server's."""
+"""Tests of the history and the reports. They run in Spark's venv, without the server's packages."""

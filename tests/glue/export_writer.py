@@ -1,4 +1,4 @@
-"""Writes exports as DynamoDB does, from commits given as plain values; it knows nothing of the product's own code."""
+"""Writes exports in DynamoDB's format, from plain values and without the product's code."""
 
 import base64
 import gzip
@@ -20,7 +20,7 @@ _ARN: Final = "arn:aws:dynamodb:eu-central-1:123456789012:table/annals-log"
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit, and whether it is kept deflated; that is settled when it is written, so all exports of it agree."""
+    """A commit. Whether it is stored deflated is a field, so that all exports agree."""
 
     server: int
     session: int
@@ -28,7 +28,7 @@ class Commit:
     prev: int
     req: str
     events: tuple[str, ...]
-    """The text of each, as `event_text` makes it."""
+    """Event texts made by `event_text`."""
     deflated: bool = False
 
     @property
@@ -37,7 +37,7 @@ class Commit:
 
     @property
     def last(self) -> int:
-        """The EventId of its last event."""
+        """EventId of the last event."""
         return self.at + self.n - 1
 
     @property
@@ -47,51 +47,50 @@ class Commit:
 
 @dataclass(frozen=True, slots=True)
 class Export:
-    """What an export holds, in the order of its lines."""
+    """The content of an export, in the order of its lines."""
 
     id: str
     kind: Kind
     commits: tuple[Commit, ...]
     deleted: tuple[tuple[int, int], ...] = ()
-    """Server and session of commits that retention has removed; only an incremental export tells of them."""
+    """Server and session of expired commits. Only in incremental exports."""
     files: int = 1
 
 
 def event_text(
     event_type: Sequence[str], key: str | None = None, payload: Any = None, source_timestamp: str | None = None
 ) -> str:
-    """An event as the log keeps it."""
+    """An event as the log stores it."""
     return compact({"type": list(event_type), "key": key, "sourceTimestamp": source_timestamp, "payload": payload})
 
 
 def compact(value: Any) -> str:
-    """JSON without spaces, and with letters of all languages as they are."""
+    """Compact JSON, not escaped to ASCII."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
 
 
-def in_line(server: int, told: Iterable[tuple[int, Sequence[str]]], deflated: bool = False) -> list[Commit]:
-    """The commits of a log that was told these events at these times; EventIds rise, whatever the times are."""
+def commits_in_order(server: int, events: Iterable[tuple[int, Sequence[str]]], deflated: bool = False) -> list[Commit]:
+    """The commits of a log with these events at these times. EventIds increase even if the times do not."""
     commits: list[Commit] = []
-    for session, (at, texts) in enumerate(told, start=1):
+    for session, (at, texts) in enumerate(events, start=1):
         prev = commits[-1].last if commits else 0
         commits.append(Commit(server, session, max(at, prev + 1), prev, f"{server}-{session}", tuple(texts), deflated))
     return commits
 
 
 def write_exports(root: Path, exports: Iterable[Export]) -> None:
-    """Write exports beside each other."""
     for export in exports:
         write_export(root, export)
 
 
 def write_export(root: Path, export: Export) -> None:
-    """Write an export: its data files, then the list of them, then the summary."""
+    """Write an export: data files, list of files, summary."""
     folder = f"{_FOLDER}/{export.id}"
     (root / folder / "data").mkdir(parents=True)
     lines = [_line(export.kind, commit) for commit in export.commits] + [_deletion(*keys) for keys in export.deleted]
     entries = [
-        _written(root, f"{folder}/data/{export.id}-{place}.json.gz", lines[place :: export.files])
-        for place in range(export.files)
+        _write_data_file(root, f"{folder}/data/{export.id}-{index}.json.gz", lines[index :: export.files])
+        for index in range(export.files)
     ]
     listed = "".join(compact(entry) + "\n" for entry in entries)
     _with_checksum(root / folder / "manifest-files.json", listed)
@@ -119,8 +118,8 @@ def _item(commit: Commit) -> dict[str, dict[str, str]]:
     return item | {"z": {"B": base64.b64encode(zlib.compress(commit.body.encode())).decode()}}
 
 
-def _written(root: Path, key: str, lines: Sequence[str]) -> dict[str, Any]:
-    """Write a data file, and what the manifest says of it."""
+def _write_data_file(root: Path, key: str, lines: Sequence[str]) -> dict[str, Any]:
+    """Write a data file. Returns its manifest entry."""
     content = gzip.compress("".join(line + "\n" for line in lines).encode(), mtime=0)
     (root / key).write_bytes(content)
     md5 = hashlib.md5(content, usedforsecurity=False)

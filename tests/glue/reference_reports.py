@@ -1,6 +1,6 @@
-"""The reports computed a second time, by DuckDB, straight from the files of exports: another way to the same numbers.
+"""A second implementation of the reports, with DuckDB directly on export files.
 
-Nothing here is shared with the jobs that run on Spark. Whole numbers are int64, durations float64, times are in UTC.
+Shares no code with the Spark jobs. Integers are int64, durations float64, times in UTC.
 """
 
 import base64
@@ -20,7 +20,7 @@ _COMMIT: Final = pa.schema(
     [("server", pa.int64()), ("session", pa.int64()), ("first_us", pa.int64()), ("body", pa.string())]
 )
 
-# In the order of seconds, so that a mean is the same to the last digit whatever the order of commits was.
+# Sorted by seconds, so that the mean does not depend on the order of commits.
 _STATISTICS: Final = """
     quantile_cont(seconds, 0.5) as p50, quantile_cont(seconds, 0.9) as p90, quantile_cont(seconds, 0.99) as p99,
     avg(seconds order by seconds) as mean, max(seconds) as longest"""
@@ -38,7 +38,7 @@ create macro whole_of(data, path) as
 create macro seconds_between(from_us, to_us) as (to_us - from_us) / 1e6;
 """
 
-# Of the aggregates those that end in _null take the first or last row even if it has null there.
+# Aggregates ending in _null also take rows with null.
 _EVENTS: Final[Mapping[str, str]] = {
     "events": """
         with once as (select distinct on (server, session) * from commits where server > 0),
@@ -80,7 +80,7 @@ _EVENTS: Final[Mapping[str, str]] = {
                     'OrderNestedFinished', 'OrderStepStarted', 'OrderStepEnded', 'OrderSetBack', 'OrderNodeChanged',
                     'OrderSuspended', 'OrderResumed', 'OrderWaitingInTask')
         ),
-        told as (
+        marked as (
             select *, last_value(case when event in ('OrderAdded', 'OrderStarted', 'OrderFinished') then event end
                 ignore nulls) over (
                     partition by server, key order by event_id rows between unbounded preceding and 1 preceding
@@ -91,7 +91,7 @@ _EVENTS: Final[Mapping[str, str]] = {
             select *, count(*) filter (
                 where event = 'OrderAdded' or event = 'OrderStarted' and (before is null or before = 'OrderFinished')
             ) over (partition by server, key order by event_id) as run
-            from told
+            from marked
         )
         select server, us, min(day) over (partition by server, key, run) as day, event_id, names.chain as chain,
             names.id as id, run, event, text_of(data, '$.nodeId') as node, text_of(data, '$.taskId') as task,
@@ -108,7 +108,7 @@ _EVENTS: Final[Mapping[str, str]] = {
             and type[2] in ('start', 'quorum_vote', 'quorum_succeeded', 'run_start', 'run_complete', 'job_complete',
                 'rehab')""",
 }
-"""The events that count, by what they are about; each order's with the number of its run."""
+"""Events by subject. Order events have the number of their run."""
 
 _RUNS: Final[Mapping[str, str]] = {
     "job_runs": """
@@ -214,7 +214,7 @@ _RUNS: Final[Mapping[str, str]] = {
             nodes, quorum, votes, willing, ran, succeeded, failed
         from runs""",
 }
-"""A row for each run."""
+"""One row per run."""
 
 _SUMS: Final[Mapping[str, str]] = {
     "job_statistics": f"""
@@ -318,24 +318,23 @@ _SUMS: Final[Mapping[str, str]] = {
         )
         select server, day, kind, rank, name, ended, failures, failure_rate from ranked where rank <= 10""",
 }
-"""What is counted of runs and events."""
+"""Aggregates of runs and events."""
 
 NAMES: Final = (*_RUNS, *_SUMS)
-"""The names of all tables."""
 
 FROM_EVENTS: Final[Mapping[str, str]] = {
     **{name: query for name, query in _EVENTS.items() if name != "events"},
     **_RUNS,
     **_SUMS,
 }
-"""The queries that make them of `events`, in order."""
+"""The queries that derive the tables from `events`, in order."""
 
 MACROS: Final = _MACROS
-"""What these queries call."""
+"""Macros of these queries."""
 
 
 def tables(exports_dir: Path) -> dict[str, pa.Table]:
-    """All tables by their names; each begins with `server` and `day`, then come the columns as they are documented."""
+    """All tables by name. Each starts with `server` and `day`, followed by the documented columns."""
     with duckdb.connect() as connection:
         connection.execute("set threads = 1")
         connection.execute(_MACROS)
@@ -346,12 +345,12 @@ def tables(exports_dir: Path) -> dict[str, pa.Table]:
 
 
 def rows(table: pa.Table) -> list[Row]:
-    """The rows of a table, in its order: by all its columns, null last."""
+    """The rows of a table, sorted by all columns, null last."""
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
 def _commits(exports_dir: Path) -> Iterator[dict[str, Any]]:
-    """The commits in all data files, as often as they are there; a deletion has no image and says nothing."""
+    """The commits in all data files, with duplicates. Deletions have no image and are skipped."""
     for path in sorted(exports_dir.rglob("*.json.gz")):
         with gzip.open(path, "rt", encoding="utf-8", newline="\n") as lines:
             for line in lines:
@@ -373,6 +372,6 @@ def _commit(item: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
 
 
 def _in_utc(table: pa.Table) -> pa.Table:
-    """The table with the zone of its times."""
+    """The table with time zones added to times."""
     kinds = [pa.timestamp("us", "UTC") if pa.types.is_timestamp(kind) else kind for kind in table.schema.types]
     return table.cast(pa.schema(list(zip(table.column_names, kinds, strict=True))))

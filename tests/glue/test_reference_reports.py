@@ -1,4 +1,4 @@
-"""The second computation of the reports is right itself: its tables of small histories were computed by hand."""
+"""The reference implementation itself: its tables of small histories, computed by hand."""
 
 import random
 import tempfile
@@ -12,18 +12,18 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.glue import reference_reports
-from tests.glue.export_writer import FULL, INCREMENTAL, Commit, Export, event_text, in_line, write_exports
+from tests.glue.export_writer import FULL, INCREMENTAL, Commit, Export, commits_in_order, event_text, write_exports
 from tests.glue.reference_reports import Row
 from tests.glue.sample_histories import (
     BINARY,
     START_US,
     History,
-    a_month,
-    json_of,
-    of_job,
-    of_order,
-    of_push,
-    of_set,
+    job_event,
+    json_payload,
+    month_history,
+    order_event,
+    push_event,
+    set_event,
     split,
     split_histories,
 )
@@ -32,8 +32,8 @@ DAY_1, DAY_2 = date(2024, 2, 27), date(2024, 2, 28)
 _START = datetime(2024, 2, 27, tzinfo=UTC)
 
 Tables = Mapping[str, list[Row]]
-Told = tuple[str, str | list[str]]
-"""A time such as `1 23:59:59`, on the first day, and what was told then."""
+TimedEvent = tuple[str, str | list[str]]
+"""A time such as `1 23:59:59`, meaning day 1, and the text of an event."""
 
 
 def at(clock: str) -> datetime:
@@ -45,8 +45,8 @@ def us(clock: str) -> int:
     return START_US + (at(clock) - _START) // timedelta(microseconds=1)
 
 
-def commits_of(told: Iterable[Told], server: int = 1) -> list[Commit]:
-    return in_line(server, [(us(clock), [said] if isinstance(said, str) else said) for clock, said in told])
+def make_commits(events: Iterable[TimedEvent], server: int = 1) -> list[Commit]:
+    return commits_in_order(server, [(us(clock), [text] if isinstance(text, str) else text) for clock, text in events])
 
 
 def tables_of_exports(*exports: Export) -> Tables:
@@ -55,16 +55,16 @@ def tables_of_exports(*exports: Export) -> Tables:
         return {name: reference_reports.rows(table) for name, table in reference_reports.tables(Path(folder)).items()}
 
 
-def tables_of(*told: Told) -> Tables:
-    return tables_of_exports(Export("one", FULL, tuple(commits_of(told))))
+def tables_of(*events: TimedEvent) -> Tables:
+    return tables_of_exports(Export("one", FULL, tuple(make_commits(events))))
 
 
 def job(name: str, number: int = 1, node: str = "n1", kind: str | None = "build", **data: Any) -> str:
-    return of_job(name, f"/job/{number}", node, kind, **data)
+    return job_event(name, f"/job/{number}", node, kind, **data)
 
 
 def order(name: str, key: str = "/c,1", **data: Any) -> str:
-    return of_order(f"Order{name}", key, **data)
+    return order_event(f"Order{name}", key, **data)
 
 
 def step_ended(outcome: str) -> str:
@@ -72,13 +72,13 @@ def step_ended(outcome: str) -> str:
 
 
 def push(name: str, number: str = "a", **data: Any) -> str:
-    return of_push(name, f"/push/{number}", **data)
+    return push_event(name, f"/push/{number}", **data)
 
 
 # Jobs.
 
 
-def test_a_job_is_told_from_its_creation_to_its_end() -> None:
+def test_job_run_spans_creation_to_end() -> None:
     found = tables_of(
         ("1 10:00:00", job("create", kind="plan", jobset=7)),
         ("1 10:00:02", job("redirect", kind=None, redirect="n2")),
@@ -90,7 +90,7 @@ def test_a_job_is_told_from_its_creation_to_its_end() -> None:
     ]
 
 
-def test_a_job_belongs_to_the_day_of_its_first_event() -> None:
+def test_job_run_is_on_day_of_first_event() -> None:
     found = tables_of(("1 23:59:59", job("create")), ("3 00:00:01", job("finish", success="0")))
     assert [row[1:3] + row[8:11] for row in found["job_runs"]] == [(DAY_1, 1, 86402.0, None, "failure")]
     assert [row[:3] + row[5:8] for row in found["job_statistics"] if row[2] == "day"] == [(1, DAY_1, "day", 1, 1, 0)]
@@ -98,7 +98,7 @@ def test_a_job_belongs_to_the_day_of_its_first_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("events", "expected"),
     [
         pytest.param([("00", job("create"))], ("00", None, None, None, None, 1), id="not over"),
         pytest.param([("00", job("clean"))], (None, "00", None, None, "timeout", 1), id="no start"),
@@ -121,12 +121,12 @@ def test_a_job_belongs_to_the_day_of_its_first_event() -> None:
         pytest.param(
             [("00", job("progress")), ("01", job("finish", success="0")), ("04", job("create"))],
             ("04", "01", -3.0, -4.0, "failure", 3),
-            id="told backwards",
+            id="events in reverse",
         ),
         pytest.param(
             [("00", job("create")), ("01", job("finish", success="1")), ("04", job("finish", success=1))],
             ("00", "01", 1.0, None, "success", 2),
-            id="an invalid finish is none",
+            id="an invalid finish is ignored",
         ),
         pytest.param(
             [("00", [job("create"), job("finish", success="1"), job("finish", success="0")])],
@@ -135,8 +135,8 @@ def test_a_job_belongs_to_the_day_of_its_first_event() -> None:
         ),
     ],
 )
-def test_what_a_job_lacks_is_null(told: list[Told], expected: Row) -> None:
-    found = tables_of(*((f"1 10:00:{seconds}", said) for seconds, said in told))
+def test_job_run_missing_values_are_null(events: list[TimedEvent], expected: Row) -> None:
+    found = tables_of(*((f"1 10:00:{seconds}", text) for seconds, text in events))
     times = tuple(None if second is None else at(f"1 10:00:{second}") for second in expected[:2])
     assert [row[6:11] + row[14:] for row in found["job_runs"]] == [times + expected[2:]]
 
@@ -151,7 +151,7 @@ def test_what_a_job_lacks_is_null(told: list[Told], expected: Row) -> None:
         ({"jobset": 0}, {}, 0),
     ],
 )
-def test_a_jobs_set_is_the_first_that_it_names(first: Any, second_: Any, expected: int | None) -> None:
+def test_job_run_jobset_is_first_one_named(first: Any, second_: Any, expected: int | None) -> None:
     found = tables_of(("1 10:00:00", job("create", **first)), ("1 10:00:01", job("progress", **second_)))
     assert [row[5] for row in found["job_runs"]] == [expected]
 
@@ -159,7 +159,7 @@ def test_a_jobs_set_is_the_first_that_it_names(first: Any, second_: Any, expecte
 @pytest.mark.parametrize(
     "key", ["/job/007", "/job/x", "/job/1\n", "/job/", "/job/12345678901234567", "/jobset/1", None]
 )
-def test_keys_that_name_no_job_do_not_count(key: str | None) -> None:
+def test_job_runs_ignore_invalid_keys(key: str | None) -> None:
     found = tables_of(("1 10:00:00", event_text(["job", "create", "n", "t"], key)))
     assert (found["job_runs"], len(found["throughput"])) == ([], 1)
 
@@ -171,32 +171,34 @@ def test_keys_that_name_no_job_do_not_count(key: str | None) -> None:
         (("job", "clean", "n", "t"), BINARY, 1),
         (("job", "create", "n"), None, 0),
         (("job", "create", "n", "t", "x"), None, 0),
-        (("job", "redirect", "n"), json_of({"redirect": "m"}), 1),
-        (("job", "redirect", "n", "t"), json_of({"redirect": "m"}), 0),
-        (("job", "redirect", "n"), json_of({"redirect": 1}), 0),
+        (("job", "redirect", "n"), json_payload({"redirect": "m"}), 1),
+        (("job", "redirect", "n", "t"), json_payload({"redirect": "m"}), 0),
+        (("job", "redirect", "n"), json_payload({"redirect": 1}), 0),
         (("job", "redirect", "n"), None, 0),
-        (("job", "finish", "n", "t"), json_of({"success": "1"}), 1),
-        (("job", "finish", "n", "t"), json_of({"success": True}), 0),
+        (("job", "finish", "n", "t"), json_payload({"success": "1"}), 1),
+        (("job", "finish", "n", "t"), json_payload({"success": True}), 0),
         (("job", "finish", "n", "t"), BINARY, 0),
         (("job", "explode", "n", "t"), None, 0),
         ((), None, 0),
     ],
 )
-def test_types_and_payloads_decide_what_counts(event_type: tuple[str, ...], payload: Any, expected: int) -> None:
+def test_runs_ignore_invalid_types_and_payloads(event_type: tuple[str, ...], payload: Any, expected: int) -> None:
     found = tables_of(("1 10:00:00", event_text(event_type, "/job/1", payload)))
     assert len(found["job_runs"]) == expected
     assert [row[3:] for row in found["throughput"]] == [("/".join(event_type), 1)]
 
 
-def test_statistics_of_jobs_are_by_day_type_and_node() -> None:
+def test_job_statistics_by_day_type_and_node() -> None:
     ends = [("build", "n1", 1), ("build", "n2", 2), ("build", "n1", 3), ("build", "n1", 4)]
     starts = [job("create", number, node, kind) for number, (kind, node, _) in enumerate(ends)]
-    told: list[Told] = [("1 10:00:00", [*starts, job("create", 8, "n2", "test"), job("create", 9, "n2", "test")])]
-    told += [
+    events: list[TimedEvent] = [
+        ("1 10:00:00", [*starts, job("create", 8, "n2", "test"), job("create", 9, "n2", "test")])
+    ]
+    events += [
         (f"1 10:00:0{seconds}", job("finish", number, node, kind, success="0" if seconds == 4 else "1"))
         for number, (kind, node, seconds) in enumerate(ends)
     ]
-    found = tables_of(*told, ("1 12:00:00", job("clean", 8, "n2", "test")))["job_statistics"]
+    found = tables_of(*events, ("1 12:00:00", job("clean", 8, "n2", "test")))["job_statistics"]
     assert all(row[:2] == (1, DAY_1) for row in found)
     assert [row[2:10] for row in found] == [
         ("day", None, None, 6, 5, 3, 1, 1),
@@ -208,13 +210,13 @@ def test_statistics_of_jobs_are_by_day_type_and_node() -> None:
         ("type and node", "build", "n2", 1, 1, 1, 0, 0),
         ("type and node", "test", "n2", 2, 1, 0, 0, 1),
     ]
-    # 1, 2, 3, 4: what was cleaned after two hours is not among them.
+    # 1, 2, 3, 4: excludes the job that was cleaned after two hours.
     assert found[0][10:] == pytest.approx((0.6, 2.5, 3.7, 3.97, 2.5, 4.0))
     assert found[1][10:] == pytest.approx((2 / 3, 3.0, 3.8, 3.98, 8 / 3, 4.0))
     assert found[4][10:] == (0.0, None, None, None, None, None)
 
 
-def test_nothing_has_a_rate_as_long_as_nothing_has_ended() -> None:
+def test_job_statistics_without_ended_runs_have_no_rate() -> None:
     found = tables_of(("1 10:00:00", job("redirect", kind=None, redirect="n2")))["job_statistics"]
     nothing = (1, 0, 0, 0, 0, *(None,) * 6)
     assert [row[2:] for row in found] == [
@@ -225,7 +227,7 @@ def test_nothing_has_a_rate_as_long_as_nothing_has_ended() -> None:
     ]
 
 
-def test_events_that_are_numbered_past_midnight_have_the_time_of_their_commit() -> None:
+def test_events_past_midnight_have_time_of_commit() -> None:
     found = tables_of(("1 23:59:59.999999", [job("create", n) for n in range(3)]), ("2 00:00:00", job("create", 3)))
     assert found["throughput"] == [
         (1, DAY_1, at("1 23:00:00"), "job/create/n1/build", 3),
@@ -234,18 +236,21 @@ def test_events_that_are_numbered_past_midnight_have_the_time_of_their_commit() 
     assert [row[1:3] for row in found["job_runs"]] == [(DAY_1, 0), (DAY_1, 1), (DAY_1, 2), (DAY_2, 3)]
 
 
-# Sets of jobs.
+# Job sets.
 
 
-def test_a_set_counts_the_jobs_that_name_it() -> None:
+def test_jobset_counts_jobs_that_name_it() -> None:
     found = tables_of(
-        ("1 23:59:00", of_set("createJobSet", "/jobset/5", "s", jobs=[{}, {}, {}, {}])),
+        ("1 23:59:00", set_event("createJobSet", "/jobset/5", "s", jobs=[{}, {}, {}, {}])),
         ("1 23:59:10", [job("create", number, jobset=5) for number in (1, 2, 3, 4)]),
-        ("1 23:59:15", [of_set("createJobSet", "/jobset/5", "t", jobs=[]), of_set("cleanJobSet", "/jobset/5", "s")]),
+        (
+            "1 23:59:15",
+            [set_event("createJobSet", "/jobset/5", "t", jobs=[]), set_event("cleanJobSet", "/jobset/5", "s")],
+        ),
         ("1 23:59:20", [job("finish", 1, success="1", jobset=5), job("finish", 2, success="0", jobset=5)]),
         ("1 23:59:30", job("finish", 3, success="1")),
         ("1 23:59:40", [job("finish", 4, success="1", jobset=5), job("clean", 4, jobset=5)]),
-        ("2 00:01:00", of_set("finishJobSet", "/jobset/5", "s", jobs=[])),
+        ("2 00:01:00", set_event("finishJobSet", "/jobset/5", "s", jobs=[])),
     )
     assert found["jobsets"] == [
         (1, DAY_1, 5, "s", at("1 23:59:00"), at("2 00:01:00"), 120.0, "complete", 4, 4, 1, 1, 1)
@@ -253,28 +258,28 @@ def test_a_set_counts_the_jobs_that_name_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("events", "expected"),
     [
         (job("create", jobset=5), [(DAY_1, 5, None, None, None, None, None, None, 1, 0, 0, 0)]),
         (job("progress", jobset=5), []),
         (job("finish", jobset=5), []),
         (
-            of_set("cleanJobSet", "/jobset/5", "s"),
+            set_event("cleanJobSet", "/jobset/5", "s"),
             [(DAY_1, 5, None, None, at("1 10:00:00"), None, "timeout", None, 0, 0, 0, 0)],
         ),
         (
-            of_set("createJobSet", "/jobset/5", "s", jobs="all"),
+            set_event("createJobSet", "/jobset/5", "s", jobs="all"),
             [(DAY_1, 5, "s", at("1 10:00:00"), None, None, None, 0, 0, 0, 0, 0)],
         ),
         (
-            of_set("createJobSet", "/jobset/5", "s"),
+            set_event("createJobSet", "/jobset/5", "s"),
             [(DAY_1, 5, "s", at("1 10:00:00"), None, None, None, 0, 0, 0, 0, 0)],
         ),
-        (of_set("createJobSet", "/jobset/05", "s"), []),
+        (set_event("createJobSet", "/jobset/05", "s"), []),
     ],
 )
-def test_a_set_may_lack_its_own_events_or_its_jobs(told: str, expected: list[Row]) -> None:
-    assert [row[1:] for row in tables_of(("1 10:00:00", told))["jobsets"]] == expected
+def test_jobset_without_events_or_jobs(events: str, expected: list[Row]) -> None:
+    assert [row[1:] for row in tables_of(("1 10:00:00", events))["jobsets"]] == expected
 
 
 # Orders.
@@ -293,16 +298,16 @@ def test_a_set_may_lack_its_own_events_or_its_jobs(told: str, expected: list[Row
         (["Resumed", "Started"], [(0, 1), (1, 1)]),
     ],
 )
-def test_runs_of_an_order_are_numbered(names: list[str], expected: list[tuple[int, int]]) -> None:
-    told: list[Told] = [(f"{day} 10:00:00", order(name)) for day, name in enumerate(names, start=1)]
-    found = tables_of(*told)["order_runs"]
-    first_days = [1 + sum(count for _, count in expected[:place]) for place in range(len(expected))]
+def test_order_runs_are_numbered(names: list[str], expected: list[tuple[int, int]]) -> None:
+    events: list[TimedEvent] = [(f"{day} 10:00:00", order(name)) for day, name in enumerate(names, start=1)]
+    found = tables_of(*events)["order_runs"]
+    first_days = [1 + sum(count for _, count in expected[:index]) for index in range(len(expected))]
     assert [(row[4], row[1]) for row in found] == [
         (run, DAY_1 + timedelta(days=day - 1)) for (run, _), day in zip(expected, first_days, strict=True)
     ]
 
 
-def test_an_order_that_is_added_again_has_two_runs() -> None:
+def test_order_added_again_has_two_runs() -> None:
     found = tables_of(
         ("1 23:00:00", order("Added", nodeId="100")),
         ("1 23:00:10", order("Started")),
@@ -337,13 +342,13 @@ def test_an_order_that_is_added_again_has_two_runs() -> None:
     [("/c,1,2", ("/c", "1,2")), ("ab,c", ("ab", "c")), ("/a\nb,\n", ("/a\nb", "\n"))]
     + [(key, None) for key in ("/c", "/,1", "/c,", ",", "😀,1", None)],
 )
-def test_an_orders_key_is_its_chain_and_its_id(key: str | None, expected: tuple[str, str] | None) -> None:
-    found = tables_of(("1 10:00:00", of_order("OrderSetBack", key)))
+def test_order_key_is_chain_and_id(key: str | None, expected: tuple[str, str] | None) -> None:
+    found = tables_of(("1 10:00:00", order_event("OrderSetBack", key)))
     assert [row[2:4] for row in found["order_runs"]] == ([] if expected is None else [expected])
     assert [row[3:8] for row in found["chain_nodes"]] == ([] if expected is None else [(None, 0, 0, 0, 1)])
 
 
-def test_an_order_that_finishes_twice_in_a_run_ends_with_the_second() -> None:
+def test_order_finished_twice_ends_with_second() -> None:
     found = tables_of(
         ("1 10:00:00", order("Started")),
         ("1 10:00:01", [order("Started"), order("Finished", nodeId="end")]),
@@ -353,7 +358,7 @@ def test_an_order_that_finishes_twice_in_a_run_ends_with_the_second() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "expected"),
+    ("events", "expected"),
     [
         ([step_ended("Error")], None),
         ([order("Finished")], "success"),
@@ -363,14 +368,14 @@ def test_an_order_that_finishes_twice_in_a_run_ends_with_the_second() -> None:
         ([order("Finished"), step_ended("Error")], "failure"),
     ],
 )
-def test_an_order_fails_if_its_last_step_does(told: list[str], expected: str | None) -> None:
-    assert [row[-1] for row in tables_of(("1 10:00:00", told))["order_runs"]] == [expected]
+def test_order_fails_if_last_step_fails(events: list[str], expected: str | None) -> None:
+    assert [row[-1] for row in tables_of(("1 10:00:00", events))["order_runs"]] == [expected]
 
 
 # Push jobs.
 
 
-def test_a_push_job_is_told_with_its_nodes() -> None:
+def test_push_run_has_its_nodes() -> None:
     found = tables_of(
         ("1 23:59:50", push("start", command="ls", node_count=3, quorum=2)),
         (
@@ -398,7 +403,7 @@ def test_a_push_job_is_told_with_its_nodes() -> None:
     assert found["timeouts"] == [(1, DAY_1, "push", "ls", "/push/a", None, *times)]
 
 
-def test_a_push_job_without_its_start_is_known_by_what_is_left() -> None:
+def test_push_run_without_start_has_other_events() -> None:
     found = tables_of(("1 10:00:00", push("run_start", node="w")), ("1 10:00:05", push("job_complete")))
     row = (1, DAY_1, "a", None, None, at("1 10:00:05"), None, None, None, None, None, 0, 0, 1, 0, 0)
     assert found["push_runs"] == [row]
@@ -407,19 +412,19 @@ def test_a_push_job_without_its_start_is_known_by_what_is_left() -> None:
 
 
 @pytest.mark.parametrize("key", ["/push/", "/push/a/b", "/push", "push/a", None])
-def test_keys_that_name_no_push_job_do_not_count(key: str | None) -> None:
-    assert tables_of(("1 10:00:00", of_push("start", key)))["push_runs"] == []
+def test_push_runs_ignore_invalid_keys(key: str | None) -> None:
+    assert tables_of(("1 10:00:00", push_event("start", key)))["push_runs"] == []
 
 
-# What is made of all of them.
+# All kinds of runs.
 
 
-def test_waits_and_timeouts_are_of_all_kinds() -> None:
+def test_waits_and_timeouts_of_all_kinds() -> None:
     found = tables_of(
         ("1 10:00:00", [job("create"), job("create", 2), order("Added"), push("start")]),
-        ("1 10:00:01", [job("progress"), of_set("createJobSet", "/jobset/1", "s")]),
+        ("1 10:00:01", [job("progress"), set_event("createJobSet", "/jobset/1", "s")]),
         ("1 10:00:03", [job("progress", 2), order("Started"), push("quorum_succeeded")]),
-        ("1 10:01:00", [job("clean"), of_set("cleanJobSet", "/jobset/1", "s")]),
+        ("1 10:01:00", [job("clean"), set_event("cleanJobSet", "/jobset/1", "s")]),
     )
     assert found["waits"] == [
         (1, DAY_1, "job", "build", 2, 2.0, pytest.approx(2.8), pytest.approx(2.98), 2.0, 3.0),
@@ -432,7 +437,7 @@ def test_waits_and_timeouts_are_of_all_kinds() -> None:
     ]
 
 
-def test_the_ten_slowest_are_ranked_by_seconds_then_by_key() -> None:
+def test_slowest_are_ranked_by_seconds_then_key() -> None:
     numbers = range(1, 13)
     found = tables_of(
         ("1 10:00:00", [*(job("create", n) for n in numbers), order("Started"), push("start", command="ls")]),
@@ -452,7 +457,7 @@ def test_the_ten_slowest_are_ranked_by_seconds_then_by_key() -> None:
     ]
 
 
-def test_the_most_failing_are_ranked_by_failures_then_by_rate_then_by_name() -> None:
+def test_most_failing_ranked_by_failures_rate_and_name() -> None:
     outcomes = {"one": "01", "two": "00", "fine": "11", "also": "01", "half": "0011"}
     ends = [(kind, success) for kind, each in outcomes.items() for success in each]
     results = {"a": "complete", "b": "crashed", "c": "aborted"}
@@ -475,16 +480,16 @@ def test_the_most_failing_are_ranked_by_failures_then_by_rate_then_by_name() -> 
 # Exports.
 
 
-def test_organizations_do_not_mix_and_logs_below_one_are_passed_over() -> None:
-    starts = [commit for server in (-2, 0, 1, 2) for commit in commits_of([("1 10:00:00", job("create"))], server)]
-    ends = commits_of([("1 10:00:09", job("clean"))], 2)
+def test_tables_separate_servers_and_skip_internal_logs() -> None:
+    starts = [commit for server in (-2, 0, 1, 2) for commit in make_commits([("1 10:00:00", job("create"))], server)]
+    ends = make_commits([("1 10:00:09", job("clean"))], 2)
     found = tables_of_exports(Export("one", FULL, tuple(starts[:3])), Export("two", INCREMENTAL, tuple(ends)))
     assert [(row[0], row[10]) for row in found["job_runs"]] == [(1, None), (2, "timeout")]
     assert {row[0] for rows in found.values() for row in rows} == {1, 2}
 
 
-def test_a_commit_counts_once_in_however_many_exports_it_is() -> None:
-    first, last = commits_of([("1 10:00:00", job("create")), ("1 10:00:01", job("progress"))])
+def test_commit_in_several_exports_counts_once() -> None:
+    first, last = make_commits([("1 10:00:00", job("create")), ("1 10:00:01", job("progress"))])
     deflated = replace(last, deflated=True)
     found = tables_of_exports(
         Export("3", FULL, (first,)),
@@ -494,28 +499,28 @@ def test_a_commit_counts_once_in_however_many_exports_it_is() -> None:
     assert [row[3:] for row in found["throughput"]] == [("job/create/n1/build", 1), ("job/progress/n1/build", 1)]
 
 
-def whole(history: History) -> Tables:
+def whole_history(history: History) -> Tables:
     return tables_of_exports(Export("whole", FULL, history))
 
 
 @settings(max_examples=10, deadline=None, suppress_health_check=list(HealthCheck))
 @given(split_histories())
-def test_it_does_not_matter_how_commits_are_spread_over_exports(both: tuple[History, tuple[Export, ...]]) -> None:
+def test_tables_do_not_depend_on_split_of_exports(both: tuple[History, tuple[Export, ...]]) -> None:
     history, exports = both
     found = tables_of_exports(*exports)
-    assert found == whole(history)
+    assert found == whole_history(history)
     assert sum(row[4] for row in found["throughput"]) == sum(commit.n for commit in history if commit.server > 0)
 
 
-def test_a_month_has_something_for_every_table() -> None:
-    month = a_month(1)
+def test_month_history_fills_every_table() -> None:
+    month = month_history(1)
     exports = split(month, random.Random(3))
     found = tables_of_exports(*exports)
     assert sum(commit.n for commit in month) > 3_000
     assert sum(len(export.commits) for export in exports) > 1.2 * len(month)
     assert [name for name, rows in found.items() if len(rows) < 10] == []
-    assert found == whole(month)
+    assert found == whole_history(month)
 
 
-def test_a_month_is_the_same_for_the_same_seed() -> None:
-    assert a_month(3, 30, 20, 10) == a_month(3, 30, 20, 10) != a_month(4, 30, 20, 10)
+def test_month_history_is_deterministic() -> None:
+    assert month_history(3, 30, 20, 10) == month_history(3, 30, 20, 10) != month_history(4, 30, 20, 10)

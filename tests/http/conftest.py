@@ -1,22 +1,33 @@
-"""One server for the tests of this directory; each test has an organization of its own."""
+"""One server for the tests of this directory. Each test has its own organization."""
 
-from typing import Any
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
 
 import pytest
-from pydantic_core import from_json
 
-from tests.clients.following import MODULES
-from tests.serving import a_member, a_server
+from tests.serving import ROOT, TIMEOUT_S, Server, fixture_member, fixture_server, run_server
 
-__all__ = ["a_member", "a_server"]
-
-ASYNCAPI = MODULES / "@asyncapi" / "specs" / "schemas" / "3.0.0-without-$id.json"
+__all__ = ["fixture_member", "fixture_server"]
 
 
-@pytest.fixture
-def asyncapi() -> dict[str, Any]:
-    """The JSON Schema of AsyncAPI documents."""
-    if not ASYNCAPI.exists():
-        pytest.skip("npm's @asyncapi/specs is not installed; `make test` does it")
-    schema: dict[str, Any] = from_json(ASYNCAPI.read_bytes())
-    return schema
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with few organizations, whose views are built quickly."""
+    with run_server(tmp_path_factory.mktemp("small")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def short_retention(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that retains the last two events of each organization."""
+    with run_server(tmp_path_factory.mktemp("short_retention"), RETENTION_EVENTS="2") as running:
+        yield running
+
+
+def build_views(server: Server) -> None:
+    """`make rebuild`: update the views with all events."""
+    environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(server.data_dir)}
+    command = [sys.executable, "-m", "infra.server.commands.rebuild"]
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=4 * TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""GET /me and GET /system: who one is, and where the log stands."""
+"""GET /me and GET /system: the caller, and the status of the log."""
 
 import time
 from pathlib import Path
@@ -9,8 +9,8 @@ import pytest
 
 from chalicelib import __version__
 from chalicelib.domain import timestamps
-from tests.notifications.outside import eventually
-from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server, new_name, serving
+from tests.notifications.fake_channels import eventually
+from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server, new_organization_name, run_server
 
 NOBODY = {"read": False, "publish": False, "administer": False}
 
@@ -26,44 +26,42 @@ NOBODY = {"read": False, "publish": False, "administer": False}
         ([], NOBODY),
     ],
 )
-def test_everybody_with_a_token_is_told_what_they_may_do(
-    server: Server, groups: list[str], may: dict[str, bool]
-) -> None:
-    answer = server.member("b", "a", groups=groups, user="ben").get("/me")
-    found = answer.json()
-    assert answer.status_code == 200
-    expires = timestamps.parse(found.pop("expires")) // 1_000_000
+def test_me_returns_rights_of_the_caller(server: Server, groups: list[str], may: dict[str, bool]) -> None:
+    response = server.member("b", "a", groups=groups, user="ben").get("/me")
+    body = response.json()
+    assert response.status_code == 200
+    expires = timestamps.parse(body.pop("expires")) // 1_000_000
     assert 29 * 86400 < expires - time.time() < 31 * 86400
-    assert found == {"user": "ben", "organizations": ["b", "a"], "groups": sorted(groups), "may": may}
+    assert body == {"user": "ben", "organizations": ["b", "a"], "groups": sorted(groups), "may": may}
 
 
-def test_a_token_without_end_ends_with_the_calendar(server: Server) -> None:
+def test_me_with_unlimited_token_expires_in_year_9999(server: Server) -> None:
     token = jwt.encode({"sub": "anna", "exp": 10**14}, JWT_KEY, algorithm="HS256")
-    found = server.client.get("/me", headers={"Authorization": f"Bearer {token}"}).json()
-    assert (found["expires"], found["organizations"]) == ("9999-12-31T23:59:59.000000Z", [])
+    body = server.client.get("/me", headers={"Authorization": f"Bearer {token}"}).json()
+    assert (body["expires"], body["organizations"]) == ("9999-12-31T23:59:59.000000Z", [])
 
 
 @pytest.mark.parametrize("path", ["/me", "/system"])
-def test_without_a_token_nobody_is_told_anything(server: Server, path: str) -> None:
+def test_request_without_token_is_refused(server: Server, path: str) -> None:
     assert server.client.get(path).status_code == 401
 
 
 @pytest.mark.parametrize("path", ["/me", "/system"])
-def test_what_takes_no_parameters_refuses_them(member: Member, path: str) -> None:
+def test_unexpected_parameters_are_refused(member: Member, path: str) -> None:
     assert member.get(f"{path}?a=1").status_code == 400
 
 
 def system(member: Member, **headers: str) -> dict[str, Any]:
-    answer = member.get("/system", headers=headers)
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    response = member.get("/system", headers=headers)
+    assert response.status_code == 200, response.text
+    body: dict[str, Any] = response.json()
+    return body
 
 
-def test_the_system_of_a_new_organization_has_nothing_in_it(member: Member) -> None:
-    found = system(member)
+def test_system_of_new_organization_is_empty(member: Member) -> None:
+    body = system(member)
     number = member.create()
-    assert found == {
+    assert body == {
         "version": __version__,
         "mode": "embedded",
         "organization": member.organization,
@@ -80,41 +78,43 @@ def test_the_system_of_a_new_organization_has_nothing_in_it(member: Member) -> N
     }
 
 
-def test_consumers_catch_up_with_the_head(member: Member) -> None:
+def test_system_consumers_reach_the_head(member: Member) -> None:
     events = member.publish("a", "b")
 
-    def is_caught_up(found: dict[str, Any]) -> bool:
-        return all(one["behind"] == 0 for one in found["consumers"])
+    def is_caught_up(body: dict[str, Any]) -> bool:
+        return all(consumer["behind"] == 0 for consumer in body["consumers"])
 
-    found = eventually(lambda: system(member), is_caught_up)
+    body = eventually(lambda: system(member), is_caught_up)
     last = events[-1]
-    assert found["head"] == {name: last[name] for name in ("id", "eventId", "timestamp")}
-    assert found["firstKept"] == events[0]["eventId"]
-    assert [(one["eventId"], one["lagSeconds"]) for one in found["consumers"]] == [(last["eventId"], 0.0)] * 2
+    assert body["head"] == {name: last[name] for name in ("id", "eventId", "timestamp")}
+    assert body["firstKept"] == events[0]["eventId"]
+    assert [(consumer["eventId"], consumer["lagSeconds"]) for consumer in body["consumers"]] == [
+        (last["eventId"], 0.0)
+    ] * 2
 
 
-def test_organizations_are_those_of_the_token_that_exist(server: Server) -> None:
+def test_system_lists_existing_organizations_of_token(server: Server) -> None:
     first, second = server.organization(), server.organization()
     both = server.member("nowhere", second.organization, first.organization)
-    found = system(both, **{"X-Organization": second.organization})
-    assert found["organization"] == second.organization
-    assert found["organizations"] == [first.organization, second.organization]
+    body = system(both, **{"X-Organization": second.organization})
+    assert body["organization"] == second.organization
+    assert body["organizations"] == [first.organization, second.organization]
 
 
 @pytest.mark.parametrize(
     ("groups", "status"), [(["readers"], 200), (["admins"], 200), (["publishers"], 403), ([], 403)]
 )
-def test_the_system_is_for_readers(member: Member, groups: list[str], status: int) -> None:
+def test_system_is_only_for_readers(member: Member, groups: list[str], status: int) -> None:
     somebody = member.server.member(member.organization, groups=groups)
     assert somebody.get("/system").status_code == status
 
 
-def test_the_system_of_another_organization_is_out_of_reach(member: Member) -> None:
+def test_system_of_other_organization_is_forbidden(member: Member) -> None:
     assert member.get("/system", headers={"X-Organization": "local"}).status_code == 403
-    assert member.server.member(new_name(), groups=ALL_GROUPS).get("/system").status_code == 404
+    assert member.server.member(new_organization_name(), groups=ALL_GROUPS).get("/system").status_code == 404
 
 
-def test_settings_are_told_as_they_are(tmp_path: Path) -> None:
-    with serving(tmp_path / "data", RETENTION="P1DT90M", STREAMS="no", LONGEST_POLL="7") as server:
-        found = system(server.organization())
-    assert (found["retention"], found["settings"]) == ("P1DT1H30M", {"longestPollS": 7.0, "streams": False})
+def test_system_returns_configured_settings(tmp_path: Path) -> None:
+    with run_server(tmp_path / "data", RETENTION="P1DT90M", STREAMS="no", LONGEST_POLL="7") as server:
+        body = system(server.organization())
+    assert (body["retention"], body["settings"]) == ("P1DT1H30M", {"longestPollS": 7.0, "streams": False})

@@ -1,30 +1,33 @@
-"""PUT /organizations/{org}, and GET /health that tells of them."""
+"""PUT /organizations/{org}, and GET /health."""
 
 from pathlib import Path
 
 import pytest
 
 from chalicelib import __version__
-from tests.serving import Server, new_name, serving
+from tests.serving import Server, new_organization_name, run_server
 
 
-def test_an_organization_is_created_once(server: Server) -> None:
-    name = new_name()
+def test_organization_is_created_once(server: Server) -> None:
+    name = new_organization_name()
     member = server.member(name)
-    first, again = (member.ask("PUT", f"/organizations/{name}") for _ in range(2))
+    first, again = (member.request("PUT", f"/organizations/{name}") for _ in range(2))
     expected = {"organization": name, "server": first.json()["server"]}
-    assert [(answer.status_code, answer.json()) for answer in (first, again)] == [(201, expected), (200, expected)]
+    assert [(response.status_code, response.json()) for response in (first, again)] == [
+        (201, expected),
+        (200, expected),
+    ]
 
 
-def test_organizations_are_numbered_one_after_the_other(server: Server) -> None:
+def test_organizations_are_numbered_consecutively(server: Server) -> None:
     first, second = server.organization().create(), server.organization().create()
     assert second == first + 1
 
 
-def test_a_new_organization_has_an_empty_log_of_its_own(server: Server) -> None:
-    one, other = server.organization(), server.organization()
-    one.publish("a")
-    assert other.stored() == {"events": [], "moreFollows": False, "eventId": 0}
+def test_new_organization_has_its_own_empty_log(server: Server) -> None:
+    first, second = server.organization(), server.organization()
+    first.publish("a")
+    assert second.read_log() == {"events": [], "moreFollows": False, "eventId": 0}
 
 
 @pytest.mark.parametrize(
@@ -35,30 +38,30 @@ def test_a_new_organization_has_an_empty_log_of_its_own(server: Server) -> None:
         (["admins"], [], 403, "'anna' is not associated with organization 'acme'"),
     ],
 )
-def test_only_its_own_admin_may_create_an_organization(
+def test_only_own_admin_creates_organization(
     groups: list[str], names: list[str], status: int, detail: str, server: Server
 ) -> None:
     before = server.organization().create()
-    answer = server.member(*names, groups=groups).ask("PUT", "/organizations/acme")
-    assert (answer.status_code, detail in answer.json()["detail"]) == (status, True)
+    response = server.member(*names, groups=groups).request("PUT", "/organizations/acme")
+    assert (response.status_code, detail in response.json()["detail"]) == (status, True)
     assert server.organization().create() == before + 1
 
 
 @pytest.mark.parametrize("name", ["a.b", "-a", "a" * 64])
-def test_a_name_that_would_make_trouble_is_refused(name: str, server: Server) -> None:
-    answer = server.member(name).ask("PUT", f"/organizations/{name}")
-    assert (answer.status_code, answer.json()["detail"]) == (
+def test_invalid_organization_name_is_refused(name: str, server: Server) -> None:
+    response = server.member(name).request("PUT", f"/organizations/{name}")
+    assert (response.status_code, response.json()["detail"]) == (
         400,
         "an organization's name has 1 to 63 letters, digits, '-' and '_', and begins with a letter or digit",
     )
 
 
-def test_health_needs_no_token_and_tells_where_the_logs_stand(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_health_without_token_returns_heads(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         event = member.publish("a", "b")[-1]
-        answer = server.client.get("/health")
-    assert (answer.status_code, answer.json()) == (
+        response = server.client.get("/health")
+    assert (response.status_code, response.json()) == (
         200,
         {
             "status": "ok",
@@ -80,18 +83,18 @@ def test_health_needs_no_token_and_tells_where_the_logs_stand(tmp_path: Path) ->
         ("GET", "/EVENTS", 404, "there is nothing at /EVENTS", None),
         ("GET", "/organizations/", 404, "there is nothing at /organizations/", None),
         ("GET", "/organizations/a/b", 404, "there is nothing at /organizations/a/b", None),
-        ("DELETE", "/events", 405, "DELETE is not possible here, only GET, POST", "GET, POST"),
-        ("PUT", "/events/server", 405, "PUT is not possible here, only GET, POST", "GET, POST"),
-        ("GET", "/organizations/acme", 405, "GET is not possible here, only PUT", "PUT"),
-        ("POST", "/health", 405, "POST is not possible here, only GET", "GET"),
+        ("DELETE", "/events", 405, "DELETE is not allowed here; allowed: GET, POST", "GET, POST"),
+        ("PUT", "/events/server", 405, "PUT is not allowed here; allowed: GET, POST", "GET, POST"),
+        ("GET", "/organizations/acme", 405, "GET is not allowed here; allowed: PUT", "PUT"),
+        ("POST", "/health", 405, "POST is not allowed here; allowed: GET", "GET"),
     ],
 )
-def test_what_is_not_there_is_not_there(
+def test_unknown_route_returns_404_or_405(
     method: str, path: str, status: int, detail: str, allow: str | None, server: Server
 ) -> None:
-    answer = server.client.request(method, path)
+    response = server.client.request(method, path)
     titles = {404: "Not Found", 405: "Method Not Allowed"}
-    assert (answer.status_code, answer.headers["content-type"], answer.headers.get("allow"), answer.json()) == (
+    assert (response.status_code, response.headers["content-type"], response.headers.get("allow"), response.json()) == (
         status,
         "application/problem+json",
         allow,

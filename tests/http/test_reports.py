@@ -1,11 +1,11 @@
-"""Reports over HTTP: the list, a link for a minute, and the page of one's own organization."""
+"""Reports over HTTP: the list, links with tickets, and the pages."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.serving import Member, Server, new_name, serving
+from tests.serving import Member, Server, new_organization_name, run_server
 
 PAGE = "<!DOCTYPE html><title>Grüße</title><style>a { color: red }</style>"
 POLICY = (
@@ -14,51 +14,51 @@ POLICY = (
 )
 
 
-def ready(member: Member, name: str = "report", **data: Any) -> dict[str, Any]:
-    """A report has become ready, as its event says."""
+def publish_ready(member: Member, name: str = "report", **data: Any) -> dict[str, Any]:
+    """Publish the event of a finished report."""
     payload = {"type": "json", "data": {"name": name, **data}}
-    answer = member.post(
+    response = member.post(
         {"events": [{"type": ["report", "ready", name], "key": f"/report/{name}", "payload": payload}]}
     )
-    assert answer.status_code == 201, answer.text
-    (event,) = answer.json()["events"]
-    found: dict[str, Any] = event
-    return found
+    assert response.status_code == 201, response.text
+    (event,) = response.json()["events"]
+    report_event: dict[str, Any] = event
+    return report_event
 
 
 def put_page(member: Member, name: str = "report", text: str = PAGE) -> None:
-    """The page is in the lake."""
+    """Write the page of a report."""
     folder = member.server.data_dir / "lake" / "reports"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{name}-{member.create()}.html").write_text(text, encoding="utf-8")
 
 
-def link(member: Member, name: str = "report") -> str:
-    answer = member.ask("POST", f"/reports/{name}/link")
-    assert answer.status_code == 200, answer.text
-    return str(answer.json()["link"])
+def get_link(member: Member, name: str = "report") -> str:
+    response = member.request("POST", f"/reports/{name}/link")
+    assert response.status_code == 200, response.text
+    return str(response.json()["link"])
 
 
-def test_reports_are_listed_as_they_became_ready_the_newest_first(member: Member) -> None:
+def test_reports_are_listed_newest_first(member: Member) -> None:
     assert member.get("/reports").json() == {"reports": []}
-    first = ready(member, link="https://reports.example/1")
-    second = ready(member, link="file:///data/report.html")
+    first = publish_ready(member, link="https://reports.example/1")
+    second = publish_ready(member, link="file:///data/report.html")
     assert member.get("/reports").json() == {
         "reports": [
-            {"name": "report", "at": one["timestamp"], "eventId": one["eventId"], "link": at}
-            for one, at in ((second, None), (first, "https://reports.example/1"))
+            {"name": "report", "at": event["timestamp"], "eventId": event["eventId"], "link": link}
+            for event, link in ((second, None), (first, "https://reports.example/1"))
         ]
     }
 
 
-def test_a_link_opens_the_page_without_a_token(member: Member) -> None:
-    ready(member)
+def test_link_opens_page_without_token(member: Member) -> None:
+    publish_ready(member)
     put_page(member)
-    found = link(member)
-    assert found.startswith("reports/report?ticket=")
-    answer = member.server.client.get(f"/{found}")
-    assert (answer.status_code, answer.text) == (200, PAGE)
-    assert {name: answer.headers[name] for name in answer.headers if name not in ("content-length", "date")} == {
+    link = get_link(member)
+    assert link.startswith("reports/report?ticket=")
+    response = member.server.client.get(f"/{link}")
+    assert (response.status_code, response.text) == (200, PAGE)
+    assert {name: response.headers[name] for name in response.headers if name not in ("content-length", "date")} == {
         "content-type": "text/html; charset=utf-8",
         "content-security-policy": POLICY,
         "x-content-type-options": "nosniff",
@@ -67,73 +67,73 @@ def test_a_link_opens_the_page_without_a_token(member: Member) -> None:
     }
 
 
-def test_a_link_opens_nothing_but_the_page_of_its_own_organization(member: Member) -> None:
+def test_link_opens_only_page_of_own_organization(member: Member) -> None:
     other = member.server.organization()
-    for one, text in ((member, "mine"), (other, "theirs")):
-        ready(one)
-        put_page(one, text=text)
+    for publisher, text in ((member, "mine"), (other, "theirs")):
+        publish_ready(publisher)
+        put_page(publisher, text=text)
     client = member.server.client
-    assert [client.get(f"/{link(one)}").text for one in (member, other)] == ["mine", "theirs"]
-    costs = link(member).replace("reports/report?", "reports/costs?")
+    assert [client.get(f"/{get_link(reader)}").text for reader in (member, other)] == ["mine", "theirs"]
+    costs = get_link(member).replace("reports/report?", "reports/costs?")
     assert client.get(f"/{costs}").status_code == 403
 
 
 @pytest.mark.parametrize(
     ("query", "status"), [("", 400), ("?ticket=", 403), ("?ticket=a.b.c", 403), ("?ticket=a&more=b", 400)]
 )
-def test_without_a_good_ticket_there_is_no_page(member: Member, query: str, status: int) -> None:
-    ready(member)
+def test_page_requires_valid_ticket(member: Member, query: str, status: int) -> None:
+    publish_ready(member)
     put_page(member)
-    answer = member.get(f"/reports/report{query}")
-    assert (answer.status_code, answer.headers["Content-Type"]) == (status, "application/problem+json")
+    response = member.get(f"/reports/report{query}")
+    assert (response.status_code, response.headers["Content-Type"]) == (status, "application/problem+json")
 
 
-def test_a_token_is_no_ticket_and_a_ticket_no_token(member: Member) -> None:
-    ready(member)
+def test_token_and_ticket_are_not_interchangeable(member: Member) -> None:
+    publish_ready(member)
     put_page(member)
     assert member.server.client.get(f"/reports/report?ticket={member.token}").status_code == 403
-    ticket = link(member).partition("ticket=")[2]
+    ticket = get_link(member).partition("ticket=")[2]
     headers = {"Authorization": f"Bearer {ticket}"}
     assert member.server.client.get("/reports", headers=headers).status_code == 401
 
 
-def test_there_is_no_link_to_what_is_not_there(member: Member) -> None:
+def test_link_to_missing_report_is_not_found(member: Member) -> None:
     put_page(member)
-    assert member.ask("POST", "/reports/report/link").status_code == 404
-    ready(member, "costs")
-    gone = member.ask("POST", "/reports/costs/link")
-    assert (gone.status_code, "is gone" in gone.json()["detail"]) == (404, True)
+    assert member.request("POST", "/reports/report/link").status_code == 404
+    publish_ready(member, "costs")
+    missing = member.request("POST", "/reports/costs/link")
+    assert (missing.status_code, "was deleted" in missing.json()["detail"]) == (404, True)
 
 
 @pytest.mark.parametrize("name", ["..%2Freport", "..", "report.html", "%00", "*", "%3F"])
-def test_no_name_leads_out_of_the_folder_of_reports(member: Member, name: str) -> None:
-    ready(member)
+def test_report_name_cannot_leave_the_folder(member: Member, name: str) -> None:
+    publish_ready(member)
     put_page(member)
-    assert member.ask("POST", f"/reports/{name}/link").status_code in (404, 405)
+    assert member.request("POST", f"/reports/{name}/link").status_code in (404, 405)
 
 
-def test_reports_are_for_readers_of_the_organization(member: Member) -> None:
-    ready(member)
+def test_reports_are_only_for_readers(member: Member) -> None:
+    publish_ready(member)
     put_page(member)
     for method, path in (("GET", "/reports"), ("POST", "/reports/report/link")):
         assert member.server.client.request(method, path).status_code == 401
         publisher = member.server.member(member.organization, groups=["publishers"])
-        assert publisher.ask(method, path).status_code == 403
-        assert member.ask(method, path, headers={"X-Organization": "local"}).status_code == 403
-        assert member.server.member(new_name()).ask(method, path).status_code == 404
-    assert member.server.organization().ask("POST", "/reports/report/link").status_code == 404
+        assert publisher.request(method, path).status_code == 403
+        assert member.request(method, path, headers={"X-Organization": "local"}).status_code == 403
+        assert member.server.member(new_organization_name()).request(method, path).status_code == 404
+    assert member.server.organization().request("POST", "/reports/report/link").status_code == 404
 
 
-def test_a_list_of_reports_takes_no_parameters(member: Member) -> None:
+def test_list_of_reports_refuses_parameters(member: Member) -> None:
     assert member.get("/reports?limit=5").status_code == 400
 
 
-def test_reports_that_are_served_elsewhere_are_linked_to_there(tmp_path: Path) -> None:
-    def told(server: Server) -> tuple[int, str]:
+def test_configured_report_url_is_used_in_links(tmp_path: Path) -> None:
+    def publish_and_link(server: Server) -> tuple[int, str]:
         member = server.organization()
-        ready(member)
-        return member.create(), link(member)
+        publish_ready(member)
+        return member.create(), get_link(member)
 
-    with serving(tmp_path / "data", REPORT_URL="https://reports.example/{server}.html") as server:
-        number, found = told(server)
-    assert found == f"https://reports.example/{number}.html"
+    with run_server(tmp_path / "data", REPORT_URL="https://reports.example/{server}.html") as server:
+        number, report_link = publish_and_link(server)
+    assert report_link == f"https://reports.example/{number}.html"

@@ -1,7 +1,7 @@
-"""The functions that export, called as Lambda calls them with what AWS would give them.
+"""The functions for exports and reports, called with recorded AWS events.
 
-DynamoDB is ministack's, whose exports have no files and come to an end by themselves; Glue is a server that keeps what
-it is asked and answers as Glue does. What these cannot show, the tests of the services do.
+DynamoDB is emulated by ministack, whose exports complete without files. Glue is a small server that records requests.
+The tests of the services cover the rest.
 """
 
 import json
@@ -17,8 +17,8 @@ import app
 from chalicelib import wiring
 from chalicelib.adapters.aws.client import Client
 from chalicelib.domain.errors import Busy
-from chalicelib.domain.exports.table_export import VIEW, Entry, TableExport
-from chalicelib.domain.views.record import END
+from chalicelib.domain.exports.table_export import EXPORTS_VIEW, LedgerEntry, TableExport
+from chalicelib.domain.views.record import MAX_CHARACTER
 from chalicelib.lambda_events import exports
 
 EVENTS = Path(__file__).parent.parent / "events"
@@ -32,11 +32,11 @@ CONTEXT = None
 
 
 class Glue(ThreadingHTTPServer):
-    """Keeps what it is asked for, and starts a run unless one is under way."""
+    """Records requests, and starts a run unless one is active."""
 
     def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Answer)
-        self.asked: list[dict[str, Any]] = []
+        super().__init__(("127.0.0.1", 0), _GlueHandler)
+        self.requested: list[dict[str, Any]] = []
         self.is_running = False
 
     @property
@@ -44,16 +44,16 @@ class Glue(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}"
 
 
-class _Answer(BaseHTTPRequestHandler):
+class _GlueHandler(BaseHTTPRequestHandler):
     server: Glue
 
     def do_POST(self) -> None:
         assert self.headers["X-Amz-Target"] == "AWSGlue.StartJobRun"
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        status, answer = 400, {"__type": "ConcurrentRunsExceededException", "Message": "1 run is under way"}
+        requested = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        status, answer = 400, {"__type": "ConcurrentRunsExceededException", "Message": "1 run is active"}
         if not self.server.is_running:
-            self.server.asked.append(asked)
-            status, answer = 200, {"JobRunId": f"jr_{len(self.server.asked)}"}
+            self.server.requested.append(requested)
+            status, answer = 200, {"JobRunId": f"jr_{len(self.server.requested)}"}
         content = json.dumps(answer).encode()
         self.send_response(status)
         self.send_header("Content-Type", "application/x-amz-json-1.1")
@@ -62,7 +62,7 @@ class _Answer(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  (the parent's name)
-        """Nobody reads it."""
+        pass
 
 
 @pytest.fixture
@@ -75,18 +75,18 @@ def glue(monkeypatch: pytest.MonkeyPatch) -> Iterator[Glue]:
 
 
 @pytest.fixture
-def annals(
+def components(
     monkeypatch: pytest.MonkeyPatch,
     ministack: str,
     ministack_client: Client,
     ministack_tables: tuple[str, str],
     glue: Glue,  # noqa: ARG001
-) -> Iterator[wiring.Annals]:
-    """A function on AWS with its tables, and the organizations acme (1) and other (2)."""
+) -> Iterator[wiring.Components]:
+    """Components of a function, with the organizations acme (1) and other (2)."""
     log_table, views_table = ministack_tables
     recovery = {"PointInTimeRecoveryEnabled": True}
-    wanted = {"TableName": log_table, "PointInTimeRecoverySpecification": recovery}
-    ministack_client.call("UpdateContinuousBackups", wanted)
+    backup_settings = {"TableName": log_table, "PointInTimeRecoverySpecification": recovery}
+    ministack_client.call("UpdateContinuousBackups", backup_settings)
     for name, value in {
         "AWS_ENDPOINT_URL": ministack,
         "STORE": "dynamodb",
@@ -99,94 +99,95 @@ def annals(
         "REPORT_URL": "https://reports.example.org/report-{server}.html",
     }.items():
         monkeypatch.setenv(name, value)
-    wiring.annals.cache_clear()
-    parts = wiring.annals()
+    wiring.get_components.cache_clear()
+    components = wiring.get_components()
     for name in ("acme", "other"):
-        parts.organizations.create(name)
-    yield parts
-    wiring.annals.cache_clear()
+        components.log.organizations.create(name)
+    yield components
+    wiring.get_components.cache_clear()
 
 
 def payload(name: str) -> dict[str, Any]:
-    """A stored Lambda event."""
-    found: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
-    return found
+    """A recorded Lambda event."""
+    event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    return event
 
 
-def ledger(parts: wiring.Annals) -> list[TableExport]:
-    return [Entry.of(record).export for record in parts.views.range(VIEW, "", END)]
+def ledger(components: wiring.Components) -> list[TableExport]:
+    return [
+        LedgerEntry.from_record(record).export
+        for record in components.stores.views.range(EXPORTS_VIEW, "", MAX_CHARACTER)
+    ]
 
 
-def arrival(export_id: str) -> dict[str, Any]:
-    """S3 says that the summary of this export is there."""
+def summary_arrived(export_id: str) -> dict[str, Any]:
+    """The S3 event for the summary of an export."""
     event = payload("s3_manifest_summary")
     event["Records"][0]["s3"]["object"]["key"] = f"log+of/2026/AWSDynamoDB/{export_id}/manifest-summary.json"
     return event
 
 
-def test_the_schedule_starts_one_full_export_and_remembers_it(annals: wiring.Annals, ministack_client: Client) -> None:
+def test_export_repeated_starts_one_full_export(components: wiring.Components, ministack_client: Client) -> None:
     EXPORT(SCHEDULED, CONTEXT)
     EXPORT(SCHEDULED, CONTEXT)
-    (export,) = ledger(annals)
-    asked = ministack_client.call("DescribeExport", {"ExportArn": export.arn})["ExportDescription"]
-    assert (export.kind, export.begin_s, asked["S3Bucket"], asked["S3Prefix"]) == (
+    (export,) = ledger(components)
+    requested = ministack_client.call("DescribeExport", {"ExportArn": export.arn})["ExportDescription"]
+    assert (export.kind, export.begin_s, requested["S3Bucket"], requested["S3Prefix"]) == (
         "FULL_EXPORT",
         0,
         BUCKET,
         "log of/2026",
     )
-    assert (asked["ExportType"], asked["ExportFormat"]) == ("FULL_EXPORT", "DYNAMODB_JSON")
+    assert (requested["ExportType"], requested["ExportFormat"]) == ("FULL_EXPORT", "DYNAMODB_JSON")
 
 
-def test_the_arrival_of_a_summary_starts_the_history_once(annals: wiring.Annals, glue: Glue) -> None:
+def test_exported_repeated_summary_starts_history_job_once(components: wiring.Components, glue: Glue) -> None:
     EXPORT(SCHEDULED, CONTEXT)
-    (export,) = ledger(annals)
+    (export,) = ledger(components)
     for _ in range(2):
-        EXPORTED(arrival(export.id), CONTEXT)
+        EXPORTED(summary_arrived(export.id), CONTEXT)
     arguments = {"--exports": f"s3://{BUCKET}/log of/2026", "--lake": "s3://annals-lake"}
-    assert glue.asked == [{"JobName": "annals-history", "Arguments": arguments}]
-    (loaded,) = ledger(annals)
+    assert glue.requested == [{"JobName": "annals-history", "Arguments": arguments}]
+    (loaded,) = ledger(components)
     assert (loaded.state, loaded.run) == ("loaded", "jr_1")
 
 
-def test_the_function_fails_while_the_history_runs_so_that_lambda_tries_again(
-    annals: wiring.Annals, glue: Glue
-) -> None:
+def test_exported_while_history_job_runs_raises_busy(components: wiring.Components, glue: Glue) -> None:
     EXPORT(SCHEDULED, CONTEXT)
-    (export,) = ledger(annals)
+    (export,) = ledger(components)
     glue.is_running = True
-    with pytest.raises(Busy, match="the history is being loaded"):
-        EXPORTED(arrival(export.id), CONTEXT)
+    with pytest.raises(Busy, match="the history job is running"):
+        EXPORTED(summary_arrived(export.id), CONTEXT)
     glue.is_running = False
-    EXPORTED(arrival(export.id), CONTEXT)
-    assert (len(glue.asked), ledger(annals)[0].state) == (1, "loaded")
+    EXPORTED(summary_arrived(export.id), CONTEXT)
+    assert (len(glue.requested), ledger(components)[0].state) == (1, "loaded")
 
 
-def test_the_arrival_of_what_nobody_started_starts_nothing(annals: wiring.Annals, glue: Glue) -> None:
+def test_exported_unknown_export_starts_nothing(components: wiring.Components, glue: Glue) -> None:
     EXPORT(SCHEDULED, CONTEXT)
     EXPORTED(payload("s3_manifest_summary"), CONTEXT)
-    assert (glue.asked, len(ledger(annals))) == ([], 1)
+    assert (glue.requested, len(ledger(components))) == ([], 1)
 
 
-def test_a_finished_report_is_an_event_in_every_log_once(annals: wiring.Annals) -> None:
+def test_reported_repeated_publishes_one_event_per_log(components: wiring.Components) -> None:
     for _ in range(2):
         REPORTED(payload("glue_job_state_change"), CONTEXT)
     for server in (1, 2):
-        (commit,) = annals.log.read(server, 0)
+        (commit,) = components.stores.log.read(server, 0)
         (event,) = commit.events
-        assert (event.stored.type, event.stored.key) == (("report", "ready", "report"), "/report/report")
-        assert event.stored.payload["data"] == {
+        assert (event.fields.type, event.fields.key) == (("report", "ready", "report"), "/report/report")
+        assert event.fields.payload["data"] == {
             "name": "report",
             "link": f"https://reports.example.org/report-{server}.html",
         }
 
 
 @pytest.mark.parametrize("change", [{"state": "FAILED"}, {"jobName": "annals-history"}, {"jobRunId": None}])
-def test_other_news_of_jobs_is_no_report(change: dict[str, Any], annals: wiring.Annals) -> None:
+def test_reported_other_job_events_publish_nothing(change: dict[str, Any], components: wiring.Components) -> None:
     event = payload("glue_job_state_change")
     event["detail"] |= change
     REPORTED(event, CONTEXT)
-    assert annals.log.head(1).session == 0
+    assert components.stores.log.head(1).session == 0
 
 
 @pytest.mark.parametrize(
@@ -201,11 +202,11 @@ def test_other_news_of_jobs_is_no_report(change: dict[str, Any], annals: wiring.
         ("manifest-summary.json", []),
     ],
 )
-def test_only_a_summary_among_the_exports_is_the_arrival_of_one(key: str, ids: list[str]) -> None:
+def test_complete_export_ids_needs_key_of_summary(key: str, ids: list[str]) -> None:
     event = payload("s3_manifest_summary")
     event["Records"][0]["s3"]["object"]["key"] = key
-    assert exports.arrived(event) == ids
+    assert exports.complete_export_ids(event) == ids
 
 
-def test_an_event_without_records_is_no_arrival() -> None:
-    assert exports.arrived({"Service": "Amazon S3", "Event": "s3:TestEvent"}) == []
+def test_complete_export_ids_without_records_is_empty() -> None:
+    assert exports.complete_export_ids({"Service": "Amazon S3", "Event": "s3:TestEvent"}) == []

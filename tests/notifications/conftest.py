@@ -1,4 +1,4 @@
-"""One world and one server for the tests of this directory; each test has an organization of its own."""
+"""Fake channels and a server for all tests of this directory. Each test has its own organization."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 import trustme
 
-from tests.notifications.narration import Teller, settings, teller
-from tests.notifications.outside import Outside, outside
-from tests.notifications.sites import Site, site
-from tests.serving import Server, serving
+from tests.notifications.fake_channels import FakeChannels, run_fake_channels
+from tests.notifications.observer_client import ObserverClient, create_observer_client, server_environment
+from tests.notifications.sites import Site, open_site
+from tests.serving import Server, run_server
 
 
 @pytest.fixture(scope="session", name="authority")
@@ -17,28 +17,28 @@ def an_authority() -> trustme.CA:
     return trustme.CA()
 
 
-@pytest.fixture(scope="session", name="world")
-def a_world(authority: trustme.CA) -> Iterator[Outside]:
-    with outside(authority) as found:
-        yield found
+@pytest.fixture(scope="session", name="channels")
+def fake_channels(authority: trustme.CA) -> Iterator[FakeChannels]:
+    with run_fake_channels(authority) as channels:
+        yield channels
 
 
 @pytest.fixture(scope="session", name="server")
-def a_telling_server(
-    world: Outside, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
+def running_server(
+    channels: FakeChannels, authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Server]:
-    folder = tmp_path_factory.mktemp("telling")
-    with serving(folder / "data", **settings(world, folder, authority)) as running:
+    folder = tmp_path_factory.mktemp("notifications")
+    with run_server(folder / "data", **server_environment(channels, folder, authority)) as running:
         yield running
-        assert running.process.poll() is None, f"the server ended; it said:\n{running.output}"
+        assert running.process.poll() is None, f"the server ended with this output:\n{running.output}"
 
 
 @pytest.fixture(name="anna")
-def a_teller(server: Server, world: Outside) -> Teller:
-    return teller(server, world)
+def an_observer_client(server: Server, channels: FakeChannels) -> ObserverClient:
+    return create_observer_client(server, channels)
 
 
-@pytest.fixture(name="here")
-def a_site(tmp_path: Path) -> Iterator[Site]:
-    with site(tmp_path / "site") as found:
-        yield found
+@pytest.fixture(name="site")
+def an_open_site(tmp_path: Path) -> Iterator[Site]:
+    with open_site(tmp_path / "site") as site:
+        yield site

@@ -1,10 +1,10 @@
-"""Which events concern an observer: patterns, AnyJob's lists, and what is dedicated to somebody."""
+"""Matching of events and observers: type patterns, AnyJob's lists, and events addressed to users."""
 
 import pytest
 
 from chalicelib.domain.notifications.observer import Configuration
-from tests.notifications.narration import Teller, job
-from tests.notifications.outside import Json
+from tests.notifications.fake_channels import Json
+from tests.notifications.observer_client import ObserverClient, job
 from tests.notifications.sites import Site
 
 EVENTS = [
@@ -18,7 +18,7 @@ EVENTS = [
 ]
 ALL = list(range(len(EVENTS)))
 LISTS: dict[str, tuple[Json, list[int]]] = {
-    "nothing said": ({}, ALL),
+    "no lists": ({}, ALL),
     "all": ({"events": "all"}, ALL),
     "all among others": ({"events": "create, all"}, ALL),
     "an empty list": ({"events": ""}, ALL),
@@ -28,35 +28,35 @@ LISTS: dict[str, tuple[Json, list[int]]] = {
     "events of sets": ({"events": "createJobSet,finishJobSet"}, [5, 6]),
     "one node": ({"nodes": "n2"}, [1, 4, 6]),
     "nodes with spaces": ({"nodes": " n1 , n2,n3 "}, ALL),
-    "a node nobody has": ({"nodes": "n"}, []),
+    "an unknown node": ({"nodes": "n"}, []),
     "events and nodes": ({"events": "finish,finishJobSet", "nodes": "n2"}, [4, 6]),
     "all of a node": ({"events": "all", "nodes": "n1"}, [0, 2, 3, 5]),
     "a pattern": ({"types": ["job/finish/*"]}, [3, 4]),
     "a pattern with any subtype": ({"types": ["job/?/n2/deploy"]}, [1, 4]),
     "patterns that overlap": ({"types": ["job/*", "job/create/*", "*"]}, ALL),
-    "a pattern of nothing": ({"types": ["job"]}, []),
+    "a pattern that matches nothing": ({"types": ["job"]}, []),
     "no patterns": ({"types": []}, []),
 }
 
 
 @pytest.mark.parametrize("name", LISTS)
-def test_an_observer_is_about_what_it_lists(here: Site, name: str) -> None:
+def test_matcher_applies_types_events_and_nodes(site: Site, name: str) -> None:
     configuration, expected = LISTS[name]
-    here.put("ops", **configuration)
-    events = here.publish(*EVENTS)
-    here.observe()
-    told = [one.delivery.event for one in here.waiting("ops")]
-    assert told == [events[place].id for place in expected]
+    site.put("ops", **configuration)
+    events = site.publish(*EVENTS)
+    site.observe()
+    matched = [waiting.delivery.event for waiting in site.waiting("ops")]
+    assert matched == [events[place].id for place in expected]
 
 
-def test_an_event_outside_the_vocabulary_is_told_only_to_those_who_named_none(anna: Teller) -> None:
+def test_core_event_matches_only_observers_without_lists(anna: ObserverClient) -> None:
     anna.put("every", config={"to": f"every.{anna.address}"})
     anna.put("jobs", events="all")
     anna.member.publish("disk/full")
     anna.publish(job("create"))
-    assert (anna.settled("every", 2), anna.settled("jobs", 1)) == ({"sent": 2}, {"sent": 1})
-    assert anna.world.subjects(f"every.{anna.address}") == ["disk/full", "Job created"]
-    assert anna.world.subjects(anna.address) == ["Job created"]
+    assert (anna.wait_until_settled("every", 2), anna.wait_until_settled("jobs", 1)) == ({"sent": 2}, {"sent": 1})
+    assert anna.channels.subjects(f"every.{anna.address}") == ["disk/full", "Job created"]
+    assert anna.channels.subjects(anna.address) == ["Job created"]
 
 
 PRIVATE: dict[str, tuple[Json, list[str]]] = {
@@ -65,81 +65,81 @@ PRIVATE: dict[str, tuple[Json, list[str]]] = {
     "its user as author": ({"author": "anna"}, ["of-anna", "of-anna-too"]),
     "another author": ({"author": "ben"}, ["of-ben"]),
     "a name and another's author": ({"observer": "of-anna", "author": "ben"}, ["of-anna", "of-ben"]),
-    "a name of nobody": ({"observer": "of-nobody"}, []),
-    "an author written otherwise": ({"author": "Anna"}, []),
-    "the name of a global one": ({"observer": "all"}, []),
+    "an unknown name": ({"observer": "of-nobody"}, []),
+    "an author in another case": ({"author": "Anna"}, []),
+    "the name of a global observer": ({"observer": "all"}, []),
 }
 
 
 @pytest.mark.parametrize("name", PRIVATE)
 @pytest.mark.parametrize("event", ["create", "createJobSet", "redirect"])
-def test_private_observers_see_what_is_dedicated_to_them(here: Site, event: str, name: str) -> None:
+def test_private_observer_matches_only_addressed_events(site: Site, event: str, name: str) -> None:
     props, expected = PRIVATE[name]
-    here.put("all")
+    site.put("all")
     for own, user in (("of-anna", "anna"), ("of-anna-too", "anna"), ("of-ben", "ben")):
-        here.put(own, "app", scope="private", user=user, config={})
+        site.put(own, "app", scope="private", user=user, config={})
     if event == "redirect":
-        here.publish(job("create", 1, props=props))
-        (told,) = here.publish(job("redirect", 1))
+        site.publish(job("create", 1, props=props))
+        (published,) = site.publish(job("redirect", 1))
     else:
-        (told,) = here.publish(job(event, 1, props=props))
-    here.observe()
-    private = [own for own in ("of-anna", "of-anna-too", "of-ben") if told.id in _events(here, own)]
+        (published,) = site.publish(job(event, 1, props=props))
+    site.observe()
+    private = [own for own in ("of-anna", "of-anna-too", "of-ben") if published.id in _events(site, own)]
     assert private == expected
-    assert told.id in _events(here, "all")
+    assert published.id in _events(site, "all")
 
 
-def test_jobs_are_not_asked_whose_observer_is_meant(here: Site) -> None:
-    here.jobs({"backup": {"observer": "of-anna", "author": "anna"}})
-    here.put("of-anna", "app", scope="private", user="anna", config={})
-    here.publish(job("create"))
-    here.observe()
-    assert here.waiting("of-anna") == []
+def test_job_settings_do_not_address_private_observers(site: Site) -> None:
+    site.configure_jobs({"backup": {"observer": "of-anna", "author": "anna"}})
+    site.put("of-anna", "app", scope="private", user="anna", config={})
+    site.publish(job("create"))
+    site.observe()
+    assert site.waiting("of-anna") == []
 
 
-def test_the_redirect_of_a_job_that_nobody_created_is_nobodys(here: Site) -> None:
-    here.put("of-anna", "app", scope="private", user="anna", config={})
-    here.publish(job("redirect", 99))
-    here.observe()
-    assert here.waiting("of-anna") == []
+def test_redirect_of_unknown_job_matches_no_private_observer(site: Site) -> None:
+    site.put("of-anna", "app", scope="private", user="anna", config={})
+    site.publish(job("redirect", 99))
+    site.observe()
+    assert site.waiting("of-anna") == []
 
 
-def test_a_redirect_that_says_whose_it_is_needs_no_job(here: Site) -> None:
-    here.put("of-anna", "app", scope="private", user="anna", config={})
-    here.publish(job("redirect", 99, type="backup", props={"author": "anna"}))
-    here.observe()
-    assert len(here.waiting("of-anna")) == 1
+def test_redirect_with_own_props_needs_no_job(site: Site) -> None:
+    site.put("of-anna", "app", scope="private", user="anna", config={})
+    site.publish(job("redirect", 99, type="backup", props={"author": "anna"}))
+    site.observe()
+    assert len(site.waiting("of-anna")) == 1
 
 
-def test_each_address_has_a_delivery_of_its_own(here: Site) -> None:
-    here.put("ops", config={"to": "a@example.org, b@example.org,c@example.org"})
-    (event,) = here.publish(job("create"))
-    here.observe()
-    found = [(one.delivery.id, one.delivery.address) for one in here.waiting("ops")]
+def test_matcher_creates_one_delivery_per_address(site: Site) -> None:
+    site.put("ops", config={"to": "a@example.org, b@example.org,c@example.org"})
+    (event,) = site.publish(job("create"))
+    site.observe()
+    deliveries = [(waiting.delivery.id, waiting.delivery.address) for waiting in site.waiting("ops")]
     base = f"{event.id}/ops"
-    assert found == [(base, "a@example.org"), (f"{base}/2", "b@example.org"), (f"{base}/3", "c@example.org")]
+    assert deliveries == [(base, "a@example.org"), (f"{base}/2", "b@example.org"), (f"{base}/3", "c@example.org")]
 
 
-def test_who_is_named_twice_is_told_once(here: Site) -> None:
-    here.put("ops", config={"to": "a@example.org, b@example.org, a@example.org"})
-    here.publish(job("create"))
-    here.observe()
-    assert [one.delivery.address for one in here.waiting("ops")] == ["a@example.org", "b@example.org"]
+def test_matcher_ignores_repeated_addresses(site: Site) -> None:
+    site.put("ops", config={"to": "a@example.org, b@example.org, a@example.org"})
+    site.publish(job("create"))
+    site.observe()
+    assert [waiting.delivery.address for waiting in site.waiting("ops")] == ["a@example.org", "b@example.org"]
 
 
-def test_to_observe_the_same_commits_again_puts_nothing_twice(here: Site) -> None:
-    here.put("ops")
-    here.publish(*EVENTS)
-    here.observe()
-    commits = list(here.parts.log.read(here.server, 0))
-    observers = [here.parts.observers.one(here.server, "ops")]
-    here.outbox.put(list(here.parts.observing.deliveries(commits, observers)))
-    assert len(here.waiting("ops")) == len(EVENTS)
+def test_outbox_ignores_deliveries_of_repeated_commits(site: Site) -> None:
+    site.put("ops")
+    site.publish(*EVENTS)
+    site.observe()
+    commits = list(site.components.stores.log.read(site.server, 0))
+    observers = [site.components.notifications.observers.get(site.server, "ops")]
+    site.outbox.put(list(site.components.notifications.matcher.deliveries(commits, observers)))
+    assert len(site.waiting("ops")) == len(EVENTS)
 
 
-def test_everything_is_a_pattern_of_its_own() -> None:
+def test_patterns_without_lists_match_everything() -> None:
     assert Configuration(channel="app", config={}).patterns == (("*",),)
 
 
-def _events(here: Site, name: str) -> list[object]:
-    return [one.delivery.event for one in here.waiting(name)]
+def _events(site: Site, name: str) -> list[object]:
+    return [waiting.delivery.event for waiting in site.waiting(name)]

@@ -1,17 +1,17 @@
-"""One server for the tests of this directory; each test has an organization of its own."""
+"""One server for the tests of this folder, with a new organization for each test."""
 
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.serving import Server, a_member, a_server, serving
+from tests.serving import Server, fixture_member, fixture_server, run_server
 
-__all__ = ["a_member", "a_server"]
+__all__ = ["fixture_member", "fixture_server"]
 
 
 @pytest.fixture
 def victim(tmp_path: Path) -> Iterator[Server]:
-    """A server of the test's own, to be treated badly."""
-    with serving(tmp_path) as running:
+    """A separate server that the test may harm."""
+    with run_server(tmp_path) as running:
         yield running

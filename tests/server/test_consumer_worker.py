@@ -1,4 +1,4 @@
-"""The pump gives way to those who write, and misses nothing for it."""
+"""The consumer worker yields to writers and misses no commit."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -6,54 +6,63 @@ from pathlib import Path
 
 import pytest
 
-from chalicelib.domain.views.record import PROJECT
-from chalicelib.services.consumers.consumer import RUN_COMMITS, checkpoint_of
+from chalicelib.domain.views.record import PROJECTOR
+from chalicelib.services.consumers.consumer import MAX_RUN_COMMITS, load_checkpoint
 from chalicelib.settings import Settings
-from chalicelib.wiring import Annals, embedded
-from infra.server.processes.consumer_worker import Pump
-from tests.services.worlds import append
+from chalicelib.wiring import Components, build_local
+from infra.server.processes.consumer_worker import ConsumerWorker
+from tests.services.fakes import append
 
 
 @pytest.fixture
-def parts(tmp_path: Path) -> Iterator[Annals]:
-    made = embedded(Settings.from_environment({"DATA_DIR": str(tmp_path), "JWT_KEY": "k" * 32}))
+def components(tmp_path: Path) -> Iterator[Components]:
+    components = build_local(Settings.from_environment({"DATA_DIR": str(tmp_path), "JWT_KEY": "k" * 32}))
     for name in ("first", "second"):
-        made.organizations.create(name)
-    yield made
-    made.close()
+        components.log.organizations.create(name)
+    yield components
+    components.close()
 
 
-def told(*answers: bool) -> Callable[[], bool]:
-    """What is said when asked whether something was written: these, then always no."""
-    left = list(answers)
-    return lambda: bool(left) and left.pop(0)
+def external_writes(*answers: bool) -> Callable[[], bool]:
+    """A stub of `has_external_writes` that returns these answers, and then always False."""
+    remaining = list(answers)
+    return lambda: bool(remaining) and remaining.pop(0)
 
 
-def behind(parts: Annals, organization: str) -> int:
-    server = parts.organizations.server(organization)
-    return parts.log.head(server).session - checkpoint_of(PROJECT, server, parts.views).head.session
+def lag(components: Components, organization: str) -> int:
+    server = components.log.organizations.server(organization)
+    return (
+        components.stores.log.head(server).session
+        - load_checkpoint(PROJECTOR, server, components.stores.views).head.session
+    )
 
 
-def fill(parts: Annals, organization: str, commits: int) -> None:
-    server = parts.organizations.server(organization)
+def fill(components: Components, organization: str, commits: int) -> None:
+    server = components.log.organizations.server(organization)
     for number in range(commits):
-        parts.appender.append(append(request_id=f"{organization} {number}", server=server))
+        components.log.appender.append(append(request_id=f"{organization} {number}", server=server))
 
 
-def test_it_rests_while_others_write_and_not_otherwise(parts: Annals) -> None:
-    fill(parts, "first", 2 * RUN_COMMITS + 1)
-    rests: list[float] = []
-    Pump(replace(parts, has_grown=told(True, False, True)), rests.append).turn()
-    assert len(rests) == 1
-    assert rests[0] > 0
-    assert behind(parts, "first") == 0
+def test_worker_sleeps_only_while_others_write(components: Components) -> None:
+    fill(components, "first", 2 * MAX_RUN_COMMITS + 1)
+    sleeps: list[float] = []
+    ConsumerWorker(
+        replace(components, stores=replace(components.stores, has_external_writes=external_writes(True, False, True))),
+        sleeps.append,
+    ).run_once()
+    assert len(sleeps) == 1
+    assert sleeps[0] > 0
+    assert lag(components, "first") == 0
 
 
-def test_what_is_written_behind_its_back_while_it_rests_comes_next(parts: Annals) -> None:
-    """It has done with the first log, and asks whether to give way while it is at the second."""
-    fill(parts, "second", RUN_COMMITS + 1)
-    pump = Pump(replace(parts, has_grown=told(True, True)), lambda _seconds: fill(parts, "first", 1))
-    pump.turn()
-    assert behind(parts, "first") == 1
-    pump.turn()
-    assert behind(parts, "first") == 0
+def test_commit_written_during_sleep_is_consumed_next_run(components: Components) -> None:
+    """The worker has consumed the first log and sleeps while it consumes the second."""
+    fill(components, "second", MAX_RUN_COMMITS + 1)
+    worker = ConsumerWorker(
+        replace(components, stores=replace(components.stores, has_external_writes=external_writes(True, True))),
+        lambda _seconds: fill(components, "first", 1),
+    )
+    worker.run_once()
+    assert lag(components, "first") == 1
+    worker.run_once()
+    assert lag(components, "first") == 0

@@ -1,4 +1,4 @@
-"""The jobs where Glue runs them: exports, history, tables and pages in S3; here that of ministack, with real Spark."""
+"""Exports, history, tables and pages in S3, with real Spark and the S3 of ministack."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ import pytest
 
 from chalicelib.domain.vocabularies import VOCABULARIES
 from chalicelib.settings import Settings
-from chalicelib.wiring import embedded
+from chalicelib.wiring import build_local
 from infra.server.commands.export import export
 from infra.server.commands.export_folder import ExportFolder
 from infra.server.commands.report import ROOT, SPARK
@@ -29,8 +29,8 @@ def s3(ministack: str, aws_environment: None) -> Iterator[Any]:  # noqa: ARG001
     client.close()
 
 
-def test_history_and_reports_are_made_in_s3(s3: Any, ministack: str, tmp_path: Path) -> None:
-    for file in _exported(tmp_path).rglob("*"):
+def test_history_and_reports_are_written_to_s3(s3: Any, ministack: str, tmp_path: Path) -> None:
+    for file in _export_jobs(tmp_path).rglob("*"):
         if file.is_file():
             s3.put_object(Bucket=BUCKET, Key=f"some/prefix/{file.relative_to(tmp_path)}", Body=file.read_bytes())
     _run(ministack, "history", "--exports", f"s3://{BUCKET}/some/prefix/exports", "--lake", f"s3://{BUCKET}/lake")
@@ -44,22 +44,22 @@ def test_history_and_reports_are_made_in_s3(s3: Any, ministack: str, tmp_path: P
     again = _run(
         ministack, "history", "--exports", f"s3://{BUCKET}/some/prefix/exports", "--lake", f"s3://{BUCKET}/lake"
     )
-    assert again == "No export is new.\n"
+    assert again == "No new exports.\n"
     assert _keys(s3) == keys
 
 
-def _exported(folder: Path) -> Path:
-    """Some jobs of an organization, exported."""
-    parts = embedded(Settings.from_environment({"DATA_DIR": str(folder / "data")}))
-    parts.organizations.create("acme")
+def _export_jobs(folder: Path) -> Path:
+    """Export some jobs of an organization."""
+    components = build_local(Settings.from_environment({"DATA_DIR": str(folder / "data")}))
+    components.log.organizations.create("acme")
     new_event = VOCABULARIES["job"].new_event
     for number in range(1, NUMBER + 1):
-        told = [{"event": name, "id": number, "node": "n1", "type": "backup"} for name in ("create", "finish")]
-        told[1] |= {"success": "1", "message": ""}
-        for event in told:
-            parts.publish(1, [new_event(event)]).result()
-    export(parts, ExportFolder(folder / "exports", parts.clock))
-    parts.close()
+        events = [{"event": name, "id": number, "node": "n1", "type": "backup"} for name in ("create", "finish")]
+        events[1] |= {"success": "1", "message": ""}
+        for event in events:
+            components.log.publisher.publish(1, [new_event(event)])
+    export(components, ExportFolder(folder / "exports", components.clock))
+    components.close()
     return folder / "exports"
 
 

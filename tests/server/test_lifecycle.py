@@ -1,4 +1,4 @@
-"""The server's life: it starts, ends in good order, is killed, and loses nothing that it acknowledged."""
+"""Start, shutdown and crash of the server: acknowledged events are never lost."""
 
 import contextlib
 import resource
@@ -13,52 +13,52 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.wire import LARGE_EVENTS, Wire, fill, get, post, request
-from tests.serving import PATIENCE_S, Member, Server, serving
+from tests.server.raw_connection import LARGE_EVENTS, RawConnection, get, post, publish_large_events, request
+from tests.serving import TIMEOUT_S, Member, Server, run_server
 
 WRITERS = 6
-ENOUGH = 60
-"""So many acknowledged appends are enough before the server is stopped."""
-PROMPTLY_S = 5.0
+MIN_ACKNOWLEDGED = 60
+"""Number of acknowledged events before the server is stopped."""
+MAX_STOP_S = 5.0
 
 
-def test_a_long_poll_ends_with_what_it_has_when_the_server_is_stopped(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_sigterm_ends_long_poll_with_empty_response(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         (event,) = member.publish("a")
-        with Wire(server) as polling, Wire(server) as idle, Wire(server) as unfinished:
+        with RawConnection(server) as polling, RawConnection(server) as idle, RawConnection(server) as unfinished:
             polling.send(get(member, f"/events?timeout=1h&after={event['eventId']}"))
             unfinished.send(post(member, "b")[:-1])
             idle.send(request("GET", "/health"))
-            assert idle.answer().status == 200
+            assert idle.response().status == 200
             began = time.monotonic()
             server.signal(signal.SIGTERM)
-            answer = polling.answer()
+            answer = polling.response()
             assert (answer.status, answer.json) == (
                 200,
                 {"TYPE": "Empty", "eventId": event["eventId"], "lastEventId": event["eventId"]},
             )
-            assert [wire.rest() for wire in (polling, idle, unfinished)] == [b"", b"", b""]
+            assert [wire.read_to_end() for wire in (polling, idle, unfinished)] == [b"", b"", b""]
             assert server.exit_code() == 0
-            assert time.monotonic() - began < PROMPTLY_S
+            assert time.monotonic() - began < MAX_STOP_S
     assert events_after_restart(tmp_path, member) == [event]
 
 
-def test_ctrl_c_ends_the_server_in_good_order(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_sigint_exits_with_status_zero(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         server.signal(signal.SIGINT)
         assert server.exit_code() == 0
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
-def test_what_was_acknowledged_is_in_the_log_after_a_restart(number: signal.Signals, code: int, tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_acknowledged_events_survive_a_restart(number: signal.Signals, code: int, tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
-        acknowledged = Acknowledged()
+        acknowledged = AcknowledgedEvents()
         with ThreadPoolExecutor(WRITERS) as pool:
             for _ in range(WRITERS):
                 pool.submit(acknowledged.write, member)
-            assert acknowledged.enough.wait(PATIENCE_S)
+            assert acknowledged.enough.wait(TIMEOUT_S)
             server.signal(number)
             assert server.exit_code() == code
     stored = events_after_restart(tmp_path, member)
@@ -68,47 +68,47 @@ def test_what_was_acknowledged_is_in_the_log_after_a_restart(number: signal.Sign
     assert [event["id"]["session"] for event in stored] == list(range(1, len(stored) + 1))
 
 
-def test_an_answer_that_is_read_late_does_not_spoil_the_end(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_sigterm_lets_slow_client_read_its_response(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
-        fill(member)
-        with Wire(server) as slow, Wire(server) as witness:
+        publish_large_events(member)
+        with RawConnection(server) as slow, RawConnection(server) as witness:
             slow.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
             slow.send(get(member))
-            began_to_answer = slow.socket.recv(1, socket.MSG_PEEK)
+            first_byte = slow.socket.recv(1, socket.MSG_PEEK)
             witness.send(request("GET", "/health"))
-            assert (began_to_answer, witness.answer().status) == (b"H", 200)
+            assert (first_byte, witness.response().status) == (b"H", 200)
             began = time.monotonic()
             server.signal(signal.SIGTERM)
-            assert witness.rest() == b""
-            assert len(slow.answer().json["eventSnapshots"]) == LARGE_EVENTS
-            assert slow.rest() == b""
-            assert (server.exit_code(), time.monotonic() - began < PROMPTLY_S) == (0, True)
+            assert witness.read_to_end() == b""
+            assert len(slow.response().json["eventSnapshots"]) == LARGE_EVENTS
+            assert slow.read_to_end() == b""
+            assert (server.exit_code(), time.monotonic() - began < MAX_STOP_S) == (0, True)
 
 
-def test_a_server_that_ran_out_of_files_recovers(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_server_recovers_from_file_descriptor_shortage(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (40, 40))
-        wires = [Wire(server) for _ in range(80)]
+        wires = [RawConnection(server) for _ in range(80)]
         for wire in wires:
             wire.send(request("GET", "/health"))
         for wire in wires:
             wire.close()
-        deadline = time.monotonic() + PATIENCE_S
+        deadline = time.monotonic() + TIMEOUT_S
         while (status := member.post({"events": [{"type": ["a"]}]}).status_code) == 503:
             assert time.monotonic() < deadline
         assert status == 201
 
 
-def test_a_restart_goes_on_where_the_log_ended(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_restart_continues_sessions_and_idempotency_keys(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         body = {"events": [{"type": ["a"]}], "condition": {"failIfEventsMatch": {"keys": list("abcdefgh")}}}
         first = member.post(body, **{"Idempotency-Key": "k"})
         server.signal(signal.SIGKILL)
         server.exit_code()
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         member = server.member(*member.organizations)
         again = member.post(body, **{"Idempotency-Key": "k"})
         (event,) = member.publish("b")
@@ -118,19 +118,19 @@ def test_a_restart_goes_on_where_the_log_ended(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_nothing_is_left_of_a_server_that_ended(number: signal.Signals, tmp_path: Path) -> None:
-    """Not even when it is killed before what it started knows whom it belongs to."""
-    with serving(tmp_path) as server:
+def test_worker_processes_end_with_the_server(number: signal.Signals, tmp_path: Path) -> None:
+    """Also if it is killed before the worker processes have read its process id."""
+    with run_server(tmp_path) as server:
         server.signal(number)
         server.exit_code()
-        deadline, waiting = time.monotonic() + PROMPTLY_S, threading.Event()
+        deadline, waiting = time.monotonic() + MAX_STOP_S, threading.Event()
         while not server.is_gone():
-            assert time.monotonic() < deadline, "a process of the server lives on"
+            assert time.monotonic() < deadline, "a worker process is still running"
             waiting.wait(0.01)
 
 
-def test_the_greeting_shows_requests_that_work(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_greeting_token_is_accepted(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         assert server.process.stdout is not None
         lines = [server.process.stdout.readline().decode() for _ in range(8)]
         token = next(line for line in lines if "Bearer " in line).split("Bearer ")[1].split("'")[0]
@@ -138,27 +138,27 @@ def test_the_greeting_shows_requests_that_work(tmp_path: Path) -> None:
     assert answer.json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0}
 
 
-class Acknowledged:
-    """The events that the server acknowledged to all writers."""
+class AcknowledgedEvents:
+    """The events that the server has acknowledged to all writers."""
 
     def __init__(self) -> None:
         self.events: list[dict[str, Any]] = []
         self.enough = threading.Event()
 
     def write(self, member: Member) -> None:
-        """Publish until the server is gone."""
+        """Publish until the server has ended."""
         with contextlib.suppress(httpx.TransportError):
             while True:
                 answer = member.post({"events": [{"type": ["a"]}]})
                 assert answer.status_code == 201
                 self.events += answer.json()["events"]
-                if len(self.events) >= ENOUGH:
+                if len(self.events) >= MIN_ACKNOWLEDGED:
                     self.enough.set()
 
 
 def events_after_restart(data_dir: Path, member: Member) -> list[dict[str, Any]]:
     """The member's events in a new server on the same data."""
-    with serving(data_dir) as server:
-        found = Server.member(server, *member.organizations).stored()
-    events: list[dict[str, Any]] = found["events"]
+    with run_server(data_dir) as server:
+        log = Server.member(server, *member.organizations).read_log()
+    events: list[dict[str, Any]] = log["events"]
     return events

@@ -1,8 +1,8 @@
-"""Routes: from a path to its pattern."""
+"""The router: from a path to its route."""
 
 import pytest
 
-from infra.server.gateway.router import Found, Routes
+from infra.server.gateway.router import Route, Router
 
 PATTERNS = [
     "/events",
@@ -16,15 +16,15 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize(
-    ("path", "found"),
+    ("path", "route"),
     [
-        ("/events", Found("/events", {})),
-        ("/events/server", Found("/events/server", {})),
-        ("/events/job", Found("/events/{vocabulary}", {"vocabulary": "job"})),
-        ("/events/a%2Fb", Found("/events/{vocabulary}", {"vocabulary": "a/b"})),
+        ("/events", Route("/events", {})),
+        ("/events/server", Route("/events/server", {})),
+        ("/events/job", Route("/events/{vocabulary}", {"vocabulary": "job"})),
+        ("/events/a%2Fb", Route("/events/{vocabulary}", {"vocabulary": "a/b"})),
         ("/events/", None),
-        ("/objects/order/", Found("/objects/{collection}", {"collection": "order"})),
-        ("/objects/order//", Found("/objects/{collection}/{path+}", {"collection": "order", "path": "/"})),
+        ("/objects/order/", Route("/objects/{collection}", {"collection": "order"})),
+        ("/objects/order//", Route("/objects/{collection}/{path+}", {"collection": "order", "path": "/"})),
         ("/events//", None),
         ("/observers/x/replay/", None),
         ("/" * 5_000, None),
@@ -32,14 +32,14 @@ PATTERNS = [
         ("/Events", None),
         ("events", None),
         ("", None),
-        ("/objects/order", Found("/objects/{collection}", {"collection": "order"})),
-        ("/objects/order/a/b%20c", Found("/objects/{collection}/{path+}", {"collection": "order", "path": "a/b c"})),
-        ("/objects/order/a/", Found("/objects/{collection}/{path+}", {"collection": "order", "path": "a/"})),
-        ("/observers/x/replay", Found("/observers/{name}/replay", {"name": "x"})),
+        ("/objects/order", Route("/objects/{collection}", {"collection": "order"})),
+        ("/objects/order/a/b%20c", Route("/objects/{collection}/{path+}", {"collection": "order", "path": "a/b c"})),
+        ("/objects/order/a/", Route("/objects/{collection}/{path+}", {"collection": "order", "path": "a/"})),
+        ("/observers/x/replay", Route("/observers/{name}/replay", {"name": "x"})),
         ("/observers/x/y/replay", None),
-        ("/a.b/c", Found("/a.b/{c}", {"c": "c"})),
+        ("/a.b/c", Route("/a.b/{c}", {"c": "c"})),
         ("/axb/c", None),
     ],
 )
-def test_a_path_finds_its_pattern(path: str, found: Found | None) -> None:
-    assert Routes(PATTERNS).find(path) == found
+def test_find_returns_the_matching_route(path: str, route: Route | None) -> None:
+    assert Router(PATTERNS).find(path) == route

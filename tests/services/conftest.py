@@ -1,4 +1,4 @@
-"""A log on disk and clocks that the tests move."""
+"""Fixtures: a log on disk and a clock that tests control."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,14 +7,14 @@ import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
-from tests.services.worlds import World
+from tests.services.fakes import World
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    opened = Database(tmp_path / "annals.sqlite")
-    yield opened
-    opened.close()
+    database = Database(tmp_path / "annals.sqlite")
+    yield database
+    database.close()
 
 
 @pytest.fixture

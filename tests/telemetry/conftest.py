@@ -1,4 +1,4 @@
-"""Functions on an AWS of this machine, watched as they are on Lambda."""
+"""Functions with telemetry, on an emulated AWS."""
 
 import logging
 from collections.abc import Iterator
@@ -10,23 +10,23 @@ import app
 from chalicelib import wiring
 from chalicelib.adapters.mail.ses import ses_client
 from chalicelib.domain.notifications.observer import Configuration
-from chalicelib.wiring import Annals
-from chalicelib.wiring.telemetry import watch
-from tests.adapters.channels.queues import a_client, create_queue
+from chalicelib.wiring import Components
+from chalicelib.wiring.telemetry import function_telemetry
+from tests.adapters.channels.queues import create_queue, open_client
 from tests.serving import JWT_KEY
-from tests.telemetry.lambdas import FUNCTION, Lambda
+from tests.telemetry.lambda_runner import FUNCTION, Lambda
 from tests.torture.stores import REGION
 
 
 @pytest.fixture
-def parts(
+def components(
     ministack: str,
     ministack_tables: tuple[str, str],
     aws_environment: None,  # noqa: ARG001
     monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Annals]:
-    """The parts of a function, with acme (1); its observers tell by mail, in the app, and where nobody answers."""
-    with a_client(ministack) as client:
+) -> Iterator[Components]:
+    """Components of a function with acme (1). Its observers use mail, the app, and a Slack host without a server."""
+    with open_client(ministack) as client:
         queue_url = create_queue(client)
     with closing(ses_client(ministack, REGION)) as mail:
         mail.create_email_identity(EmailIdentity="annals@example.org")
@@ -42,34 +42,36 @@ def parts(
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    forget()
-    found = wiring.annals()
-    found.organizations.create("acme")
-    found.observers.put(1, "mail", Configuration(channel="mail", config={"to": "anna@example.org"}))
-    found.observers.put(1, "app", Configuration(channel="app", config={"to": "anna"}))
-    found.observers.put(1, "slack", Configuration(channel="slack", config={"url": "https://127.0.0.1:9/services/x"}))
-    watching = watch()
-    assert watching is not None
-    watching.measure.tell()
-    yield found
-    found.close()
-    forget()
+    reset_process()
+    components = wiring.get_components()
+    components.log.organizations.create("acme")
+    components.notifications.observers.put(1, "mail", Configuration(channel="mail", config={"to": "anna@example.org"}))
+    components.notifications.observers.put(1, "app", Configuration(channel="app", config={"to": "anna"}))
+    components.notifications.observers.put(
+        1, "slack", Configuration(channel="slack", config={"url": "https://127.0.0.1:9/services/x"})
+    )
+    telemetry = function_telemetry()
+    assert telemetry is not None
+    telemetry.measure.flush()
+    yield components
+    components.close()
+    reset_process()
 
 
 @pytest.fixture
-def aws(parts: Annals, capsys: pytest.CaptureFixture[str]) -> Lambda:
-    """Lambda, which calls the functions."""
-    assert parts.settings.function == FUNCTION
-    called = Lambda(capsys)
-    called.written()
-    return called
+def aws(components: Components, capsys: pytest.CaptureFixture[str]) -> Lambda:
+    """Calls the functions."""
+    assert components.settings.function == FUNCTION
+    functions = Lambda(capsys)
+    functions.read_output()
+    return functions
 
 
-def forget() -> None:
-    """Be a new process as far as functions can tell."""
-    wiring.annals.cache_clear()
-    app._delivering.cache_clear()
-    watch.cache_clear()
+def reset_process() -> None:
+    """Drop all state of the process."""
+    wiring.get_components.cache_clear()
+    app._deliverer.cache_clear()
+    function_telemetry.cache_clear()
     log = logging.getLogger("annals")
     for handler in list(log.handlers):
         log.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""What functions log: JSON that says which request it is about, and nothing that anybody sent."""
+"""Log lines of functions: JSON with the context of the invocation and without user data."""
 
 import json
 import subprocess
@@ -12,40 +12,40 @@ from botocore.exceptions import ClientError
 from pydantic import BaseModel, ValidationError
 
 import app
-from chalicelib.adapters.aws.protocol import Refusal
+from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery
-from chalicelib.domain.notifications.delivery_message import Queued
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 from chalicelib.domain.notifications.observer import Configuration
-from chalicelib.domain.redaction import described
-from chalicelib.wiring import Annals
-from tests.telemetry.lambdas import FUNCTION, MEMBER, Context, Failing, Lambda, message, request
+from chalicelib.domain.redaction import safe_description
+from chalicelib.wiring import Components
+from tests.telemetry.lambda_runner import FUNCTION, MEMBER, Context, FailingClient, Lambda, message, request
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "s3cr3tZk9"
 EVENT = {"type": [SECRET], "key": f"/{SECRET}", "payload": {"type": "json", "data": {SECRET: SECRET}}}
-POSTED = {"events": [EVENT]}
+REQUEST_BODY = {"events": [EVENT]}
 
-Fault = Callable[[Annals], None]
+InstallFault = Callable[[Components], None]
 
 
 class _Strict(BaseModel):
     number: int
 
 
-def fault(make: Callable[[], Exception], operation: str = "Query") -> Fault:
-    """Have every such call of the log fail."""
+def fail_calls(make: Callable[[], Exception], operation: str = "Query") -> InstallFault:
+    """Make all calls of an operation fail."""
 
-    def install(parts: Annals) -> None:
-        log: Any = parts.log
-        log._client = Failing(log._client, operation, make)
+    def install(components: Components) -> None:
+        log: Any = components.stores.log
+        log._client = FailingClient(log._client, operation, make)
 
     return install
 
 
-def chained() -> Exception:
-    """A failure with a secret in its words, in those of its cause and of that one's, and in a note."""
+def chained_failure() -> Exception:
+    """A failure with a secret in its message, its notes and the messages of its causes."""
     failure, cause = ValueError(f"invalid literal: '{SECRET}'"), KeyError(SECRET)
     failure.__cause__ = cause
     failure.add_note(SECRET)
@@ -56,37 +56,37 @@ def chained() -> Exception:
     return failure
 
 
-def no_answer() -> Exception:
+def unavailable() -> Exception:
     return Unavailable("DynamoDB cannot be reached: timed out")
 
 
-def refused() -> Exception:
-    return Refusal("Query", 400, "ValidationException", {"message": f"value {SECRET} is not valid"})
+def service_error() -> Exception:
+    return ServiceError("Query", 400, "ValidationException", {"message": f"value {SECRET} is not valid"})
 
 
-def refused_by_sdk() -> Exception:
+def sdk_error() -> Exception:
     error = {"Code": "MessageRejected", "Message": f"{SECRET} is not verified"}
     return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": 400}}, "SendEmail")  # type: ignore[typeddict-item]
 
 
-def told_by(observer: str) -> dict[str, Any]:
-    """The event of a delivery with a secret in all that is somebody's."""
+def delivery_event(observer: str) -> dict[str, Any]:
+    """The SQS event of a delivery with a secret in all user data."""
     delivery = Delivery(f"1.1.1/{observer}", 1, observer, Id(1, 1, 1), f"/{SECRET}", f"{SECRET}@example.org")
-    return message(Queued(delivery).text, group="group")
+    return message(DeliveryMessage(delivery).text, group="group")
 
 
 HEADERS = dict.fromkeys(("x-organization", "idempotency-key", "last-event-id", "accept", "user-agent"), SECRET)
 API: dict[str, dict[str, Any]] = {
-    "a good request": request("POST", "/events", POSTED),
-    "a key": request("POST", "/events", POSTED, headers={"idempotency-key": SECRET}),
+    "a good request": request("POST", "/events", REQUEST_BODY),
+    "a key": request("POST", "/events", REQUEST_BODY, headers={"idempotency-key": SECRET}),
     "no JSON": request("POST", "/events", f'{{"{SECRET}": "{SECRET}'),
-    "an unknown field": request("POST", "/events", {**POSTED, SECRET: SECRET}),
+    "an unknown field": request("POST", "/events", {**REQUEST_BODY, SECRET: SECRET}),
     "a bad type": request("POST", "/events", {"events": [{"type": [f"{SECRET}?"]}]}),
     "headers": request("GET", "/events", headers={**HEADERS, "authorization": f"Bearer {SECRET}"}),
     "a query": request("GET", "/events", query={"types": SECRET, "keys": SECRET, SECRET: SECRET}),
     "a bad number": request("GET", "/events", query={"after": SECRET}),
     "no member": request("PUT", "/organizations/{org}", path_parameters={"org": SECRET}),
-    "nobody": request("POST", "/events", POSTED, member=None),
+    "nobody": request("POST", "/events", REQUEST_BODY, member=None),
     "an observer": request(
         "PUT",
         "/observers/{name}",
@@ -94,92 +94,92 @@ API: dict[str, dict[str, Any]] = {
         path_parameters={"name": "ops"},
     ),
 }
-FAULTS: dict[str, Fault] = {
+FAULTS: dict[str, InstallFault] = {
     "all is well": lambda _: None,
-    "no answer": fault(no_answer),
-    "an unexpected failure of a write": fault(lambda: ValueError(SECRET), "PutItem"),
-    "a refusal": fault(refused),
-    "an unexpected failure": fault(chained),
+    "no response": fail_calls(unavailable),
+    "an unexpected failure of a write": fail_calls(lambda: ValueError(SECRET), "PutItem"),
+    "a refusal": fail_calls(service_error),
+    "an unexpected failure": fail_calls(chained_failure),
 }
-OTHERS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "publish": (app.publish, {"org": "acme", **POSTED}),
+FUNCTION_CALLS: dict[str, tuple[Any, dict[str, Any]]] = {
+    "publish": (app.publish, {"org": "acme", **REQUEST_BODY}),
     "publish a bad event": (app.publish, {"org": "acme", "events": [{**EVENT, "type": [f"{SECRET}?"], SECRET: 1}]}),
-    "publish for nobody": (app.publish, {"org": f"{SECRET}/{SECRET}", **POSTED}),
-    "ingest": (app.ingest, message(json.dumps(POSTED))),
+    "publish for nobody": (app.publish, {"org": f"{SECRET}/{SECRET}", **REQUEST_BODY}),
+    "ingest": (app.ingest, message(json.dumps(REQUEST_BODY))),
     "ingest no JSON": (app.ingest, message(f'{{"{SECRET}')),
     "ingest a bad event": (app.ingest, message(json.dumps({"events": [{"type": [f"{SECRET}?"], SECRET: SECRET}]}))),
     "deliver no delivery": (app.deliver, message(SECRET)),
-    "deliver mail": (app.deliver, told_by("mail")),
-    "deliver by Slack": (app.deliver, told_by("secretly")),
-    "deliver what cannot be rendered": (app.deliver, told_by("broken")),
+    "deliver mail": (app.deliver, delivery_event("mail")),
+    "deliver by Slack": (app.deliver, delivery_event("secretly")),
+    "deliver what cannot be rendered": (app.deliver, delivery_event("broken")),
     "no event at all": (app.ingest, {SECRET: SECRET}),
 }
 
 
 @pytest.fixture
-def configured(parts: Annals) -> Annals:
-    """With observers whose configurations hold a secret, and an event to tell them of."""
+def components_with_secrets(components: Components) -> Components:
+    """Components with observers whose configurations contain a secret, and an event."""
     url = f"https://127.0.0.1:9/services/{SECRET}"
-    parts.observers.put(1, "secretly", Configuration(channel="slack", config={"url": url}))
-    parts.observers.put(
+    components.notifications.observers.put(1, "secretly", Configuration(channel="slack", config={"url": url}))
+    components.notifications.observers.put(
         1, "broken", Configuration(channel="app", config={"to": SECRET}, filter=f"event['{SECRET}'].{SECRET} / 0")
     )
-    app.publish({"org": "acme", **POSTED}, Context())
-    return parts
+    app.publish({"org": "acme", **REQUEST_BODY}, Context())
+    return components
 
 
-@pytest.mark.parametrize("wrong", FAULTS)
-@pytest.mark.parametrize("asked", API)
-def test_nothing_of_a_request_is_written_whatever_happens(
-    aws: Lambda, configured: Annals, asked: str, wrong: str
+@pytest.mark.parametrize("fault_name", FAULTS)
+@pytest.mark.parametrize("request_name", API)
+def test_api_request_content_is_never_logged(
+    aws: Lambda, components_with_secrets: Components, request_name: str, fault_name: str
 ) -> None:
-    FAULTS[wrong](configured)
-    aws.written()
-    aws.api(API[asked])
-    written = aws.written()
-    assert SECRET not in written.text
-    assert [line["correlation_id"] for line in written.log] == ["gateway-1"] * len(written.log)
+    FAULTS[fault_name](components_with_secrets)
+    aws.read_output()
+    aws.api(API[request_name])
+    output = aws.read_output()
+    assert SECRET not in output.text
+    assert [line["correlation_id"] for line in output.log] == ["gateway-1"] * len(output.log)
 
 
-@pytest.mark.parametrize("wrong", FAULTS)
-@pytest.mark.parametrize("called", OTHERS)
-def test_nothing_of_an_event_is_written_whatever_happens(
-    aws: Lambda, configured: Annals, called: str, wrong: str
+@pytest.mark.parametrize("fault_name", FAULTS)
+@pytest.mark.parametrize("call_name", FUNCTION_CALLS)
+def test_function_event_content_is_never_logged(
+    aws: Lambda, components_with_secrets: Components, call_name: str, fault_name: str
 ) -> None:
-    FAULTS[wrong](configured)
-    aws.written()
-    aws.call(*OTHERS[called])
-    written = aws.written()
-    assert SECRET not in written.text + "".join(aws.raised)
-    assert [line["correlation_id"] for line in written.log] == ["lambda-1"] * len(written.log)
+    FAULTS[fault_name](components_with_secrets)
+    aws.read_output()
+    aws.call(*FUNCTION_CALLS[call_name])
+    output = aws.read_output()
+    assert SECRET not in output.text + "".join(aws.raised)
+    assert [line["correlation_id"] for line in output.log] == ["lambda-1"] * len(output.log)
 
 
 @pytest.mark.parametrize("token", [SECRET, f"Bearer {SECRET}", f"Bearer {SECRET}.{SECRET}.{SECRET}", f"Basic {SECRET}"])
-def test_a_bad_token_is_unauthorized_and_not_written(aws: Lambda, token: str) -> None:
+def test_authorizer_bad_token_is_not_logged(aws: Lambda, token: str) -> None:
     assert aws.authorizer(token) is None
     assert aws.raised[0].startswith("Unauthorized: Unauthorized\n")
-    assert SECRET not in aws.written().text + "".join(aws.raised)
+    assert SECRET not in aws.read_output().text + "".join(aws.raised)
 
 
-def test_a_token_that_cannot_be_checked_is_a_failure_that_is_logged(
-    aws: Lambda, parts: Annals, monkeypatch: pytest.MonkeyPatch
+def test_authorizer_unexpected_failure_is_logged(
+    aws: Lambda, components: Components, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fail(_: str) -> None:
-        raise chained()
+        raise chained_failure()
 
-    monkeypatch.setattr(parts.verifier._keys, "claims", fail)
+    monkeypatch.setattr(components.auth.verifier._keys, "claims", fail)
     assert aws.authorizer(f"Bearer {SECRET}") is None
-    written = aws.written()
-    assert SECRET not in written.text + "".join(aws.raised)
-    assert [(line["message"], line["correlation_id"]) for line in written.log] == [("the function failed", "lambda-1")]
+    output = aws.read_output()
+    assert SECRET not in output.text + "".join(aws.raised)
+    assert [(line["message"], line["correlation_id"]) for line in output.log] == [("the function failed", "lambda-1")]
 
 
-def test_a_failure_is_one_line_with_all_that_finds_its_cause(aws: Lambda, parts: Annals) -> None:
-    fault(chained)(parts)
+def test_api_unexpected_failure_logs_one_line_with_causes(aws: Lambda, components: Components) -> None:
+    fail_calls(chained_failure)(components)
     assert aws.api(request("GET", "/events"))["statusCode"] == 500
-    (line,) = aws.written().log
-    told = {name: line[name] for name in line.keys() - {"timestamp", "location", "exception"}}
-    assert told == {
+    (line,) = aws.read_output().log
+    description = {name: line[name] for name in line.keys() - {"timestamp", "location", "exception"}}
+    assert description == {
         "level": "ERROR",
         "message": "unexpected failure",
         "service": "annals",
@@ -189,35 +189,35 @@ def test_a_failure_is_one_line_with_all_that_finds_its_cause(aws: Lambda, parts:
         "cold_start": True,
         "exception_name": "ValueError",
     }
-    kinds = [one.splitlines()[-1] for one in line["exception"].split("\n\n")]
+    kinds = [trace.splitlines()[-1] for trace in line["exception"].split("\n\n")]
     assert kinds == ["ValidationError: number: int_parsing", "KeyError: number: int_parsing", "ValueError"]
     assert "in get_events" in line["exception"]
 
 
-def test_a_store_without_an_answer_is_a_warning(aws: Lambda, parts: Annals) -> None:
-    fault(no_answer)(parts)
+def test_api_unavailable_store_logs_warning(aws: Lambda, components: Components) -> None:
+    fail_calls(unavailable)(components)
     assert aws.api(request("GET", "/events"))["statusCode"] == 503
-    (line,) = aws.written().log
+    (line,) = aws.read_output().log
     assert (line["level"], line["organization"]) == ("WARNING", "acme")
     assert line["message"].startswith("Unavailable: DynamoDB cannot be reached")
 
 
-def test_two_invocations_share_neither_id_nor_organization(aws: Lambda, parts: Annals) -> None:
-    fault(no_answer)(parts)
+def test_log_lines_have_id_and_organization_of_invocation(aws: Lambda, components: Components) -> None:
+    fail_calls(unavailable)(components)
     other = {**MEMBER, "organizations": '["other"]'}
     aws.api(request("GET", "/events", request_id="one"))
     aws.api(request("GET", "/events", request_id="two", member=other))
     aws.api(request("GET", "/health", request_id="three", member=None))
     aws.call(app.publish, {"org": "acme", "events": []}, Context("four"))
-    found = [
+    context = [
         (line["correlation_id"], line.get("organization"), line["cold_start"])
-        for line in aws.written().log
+        for line in aws.read_output().log
         if line["level"] in ("WARNING", "ERROR")
     ]
-    assert found == [("one", "acme", True), ("two", "other", False), ("three", None, False), ("four", "acme", False)]
+    assert context == [("one", "acme", True), ("two", "other", False), ("three", None, False), ("four", "acme", False)]
 
 
-def test_what_a_function_raises_keeps_its_name_and_says_where(aws: Lambda) -> None:
+def test_publish_raises_redacted_exception_with_same_name(aws: Lambda) -> None:
     aws.call(app.publish, {"org": "acme", "events": [{"type": ["a?"]}]})
     aws.call(app.publish, {"org": "nobody", "events": []})
     assert [raised.partition("\n")[0] for raised in aws.raised] == [
@@ -227,34 +227,36 @@ def test_what_a_function_raises_keeps_its_name_and_says_where(aws: Lambda) -> No
 
 
 @pytest.mark.parametrize(
-    ("failure", "told"),
+    ("failure", "description"),
     [
-        (OSError(111, "Connection refused", SECRET), "ConnectionRefusedError: Connection refused"),
-        (refused(), "Refusal: ValidationException"),
-        (refused_by_sdk(), "ClientError: MessageRejected"),
+        (OSError(111, "Connection service_error", SECRET), "ConnectionRefusedError: Connection service_error"),
+        (service_error(), "ServiceError: ValidationException"),
+        (sdk_error(), "ClientError: MessageRejected"),
         (TypeError("'int' object is not iterable"), "TypeError: 'int' object is not iterable"),
         (ValueError(SECRET), "ValueError"),
         (KeyError(SECRET), "KeyError"),
         (TypeError("x" * 400), f"TypeError: {'x' * 300}…"),
     ],
 )
-def test_a_failure_is_described_without_quoting_anybody(failure: Exception, told: str) -> None:
-    assert described(failure) == told
+def test_safe_description_contains_no_user_data(failure: Exception, description: str) -> None:
+    assert safe_description(failure) == description
 
 
-def test_the_embedded_server_loads_nothing_of_this(tmp_path: Path) -> None:
+def test_embedded_server_imports_no_telemetry(tmp_path: Path) -> None:
     script = """
 import sys
 import app
-from infra.server.gateway.gateway import Gateway, HttpRequest
-answer = Gateway(app.app).answer(HttpRequest("GET", "/health", {}, b""))
-assert answer.status_code == 200
+from infra.server.gateway.gateway import Gateway
+from infra.server.http.protocol import HttpRequest
+gateway, request = Gateway(app.app), HttpRequest("GET", "/health", {}, b"")
+response = gateway.respond(gateway.find(request), request)
+assert response.status_code == 200
 loaded = {name.partition(".")[0] for name in sys.modules}
 print(sorted(loaded & {"aws_lambda_powertools", "aws_xray_sdk", "wrapt", "boto3"}))
 print("chalicelib.telemetry" in sys.modules)
 """
     environment = {"DATA_DIR": str(tmp_path), "PATH": ""}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, env=environment, check=True, capture_output=True, text=True
     )
-    assert done.stdout == "[]\nFalse\n"
+    assert process.stdout == "[]\nFalse\n"

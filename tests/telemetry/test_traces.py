@@ -1,4 +1,4 @@
-"""What X-Ray is told: who did what, and what failed, but not in which words."""
+"""Traces sent to X-Ray: invocations, calls and failures, without messages."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.telemetry.lambdas import request
+from tests.telemetry.lambda_runner import request
 from tests.torture.stores import REGION
 
 ROOT = Path(__file__).parent.parent.parent
@@ -32,15 +32,17 @@ print(sorted({name.partition(".")[0] for name in sys.modules} & {"aws_xray_sdk",
 
 @pytest.fixture
 def daemon() -> Any:
-    """What X-Ray's daemon gets."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as opened:
-        opened.bind(("127.0.0.1", 0))
-        opened.setblocking(False)
-        yield opened
+    """Traces sent to X-Ray: invocations, calls and failures, without messages."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp_socket:
+        udp_socket.bind(("127.0.0.1", 0))
+        udp_socket.setblocking(False)
+        yield udp_socket
 
 
-def run(daemon: socket.socket, endpoint: str, tables: tuple[str, str], folder: Path, tracing: str) -> list[str]:
-    """Call functions in a process of their own; which of the SDK was loaded."""
+def run_functions(
+    daemon: socket.socket, endpoint: str, tables: tuple[str, str], folder: Path, tracing: str
+) -> list[str]:
+    """Call functions in a new process. Returns which modules of the X-Ray SDK it imported."""
     environment = {
         "PATH": os.environ["PATH"],
         "AWS_LAMBDA_FUNCTION_NAME": "annals-api",
@@ -61,41 +63,47 @@ def run(daemon: socket.socket, endpoint: str, tables: tuple[str, str], folder: P
         {"org": "acme", "events": [{"type": [f"{SECRET}?"]}]},
     ]
     command = [sys.executable, "-c", SCRIPT]
-    done = subprocess.run(
+    process = subprocess.run(
         command, cwd=ROOT, env=environment, input=json.dumps(events), check=True, capture_output=True, text=True
     )
-    assert done.stderr == ""
-    found: list[str] = json.loads(done.stdout.splitlines()[-1].replace("'", '"'))
-    return found
+    assert process.stderr == ""
+    modules: list[str] = json.loads(process.stdout.splitlines()[-1].replace("'", '"'))
+    return modules
 
 
-def received(daemon: socket.socket) -> list[dict[str, Any]]:
-    """All that the daemon got."""
-    found = []
+def received_segments(daemon: socket.socket) -> list[dict[str, Any]]:
+    """All segments that the daemon has received."""
+    segments = []
     while True:
         try:
-            found.append(json.loads(daemon.recv(65536).partition(b"\n")[2]))
+            segments.append(json.loads(daemon.recv(65536).partition(b"\n")[2]))
         except BlockingIOError:
-            return found
+            return segments
 
 
-def test_an_invocation_and_its_calls_are_subsegments_without_words(
+def test_tracing_on_sends_subsegments_without_messages(
     daemon: socket.socket, ministack: str, ministack_tables: tuple[str, str], tmp_path: Path
 ) -> None:
-    assert run(daemon, ministack, ministack_tables, tmp_path, "on") == ["aws_xray_sdk", "wrapt"]
-    told = received(daemon)
-    invocations = [one for one in told if one["name"] == "## annals-api"]
-    assert [one["annotations"] for one in invocations] == [{"function": "annals-api", "organization": "acme"}] * 3
-    assert [one["trace_id"] for one in told] == [TRACE] * len(told)
-    puts = [one for one in told if one["name"] == "dynamodb" and one["aws"]["operation"] == "PutItem"]
-    assert [put["parent_id"] for put in puts] == [one["id"] for one in invocations[:2]]
+    assert run_functions(daemon, ministack, ministack_tables, tmp_path, "on") == ["aws_xray_sdk", "wrapt"]
+    subsegments = received_segments(daemon)
+    invocations = [subsegment for subsegment in subsegments if subsegment["name"] == "## annals-api"]
+    assert [subsegment["annotations"] for subsegment in invocations] == [
+        {"function": "annals-api", "organization": "acme"}
+    ] * 3
+    assert [subsegment["trace_id"] for subsegment in subsegments] == [TRACE] * len(subsegments)
+    puts = [
+        subsegment
+        for subsegment in subsegments
+        if subsegment["name"] == "dynamodb" and subsegment["aws"]["operation"] == "PutItem"
+    ]
+    assert [put["parent_id"] for put in puts] == [subsegment["id"] for subsegment in invocations[:2]]
     (failure,) = invocations[2]["cause"]["exceptions"]
-    assert (failure["type"], "message" in failure, failure["stack"][-1]["label"]) == ("BadInput", False, "checked")
-    assert SECRET not in json.dumps(told)
+    assert (failure["type"], "message" in failure, failure["stack"][-1]["label"]) == ("BadInput", False, "validate")
+    assert SECRET not in json.dumps(subsegments)
 
 
-def test_without_tracing_nothing_is_told_and_nothing_loaded(
+def test_tracing_off_sends_and_imports_nothing(
     daemon: socket.socket, ministack: str, ministack_tables: tuple[str, str], tmp_path: Path
 ) -> None:
-    assert run(daemon, ministack, ministack_tables, tmp_path, "off") == []
-    assert received(daemon) == []
+    assert run_functions(daemon, ministack, ministack_tables, tmp_path, "off") == []
+    assert received_segments(daemon) == []

@@ -1,1 +1,1 @@
-"""The proof that nothing is lost, doubled, reordered or skipped, whatever breaks."""
+"""Fault injection: nothing is lost, duplicated, reordered or skipped, whatever fails."""

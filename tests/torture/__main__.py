@@ -1,4 +1,4 @@
-"""`make torture`: run the proof from the command line."""
+"""`make run_target`: fault injection from the command line."""
 
 import argparse
 import sys
@@ -9,39 +9,41 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
-from tests.torture.checker import Kind
-from tests.torture.progress import Order
-from tests.torture.report import Outcome, table
+from tests.torture.checks.checker import Kind
+from tests.torture.checks.report import Outcome, table
+from tests.torture.progress import RunSettings
 from tests.torture.servers import ministack
 from tests.torture.targets import torture_dynamodb, torture_http, torture_sqlite
 
-ROUND_S = 10.0
-"""So long a log is used before a new one begins: what is checked stays small, and so does ministack's table."""
-MOST_SHOWN = 5
-"""Of each kind."""
+ROUND_DURATION_S = 10.0
+"""A new log is used after this time, to limit what is checked and the size of the emulator's tables."""
+MAX_SHOWN = 5
+"""Violations printed per kind."""
 
 TARGETS = ("sqlite", "dynamodb", "http")
 
-Torture = Callable[[Order], Outcome]
+TargetRunner = Callable[[RunSettings], Outcome]
 
 
 def main() -> int:
-    """Torture the targets; 1 if a promise was broken."""
+    """Run all targets. Returns 1 if there are violations."""
     parser = argparse.ArgumentParser(prog="python -m tests.torture", description=__doc__)
-    parser.add_argument("--seconds", type=float, default=20.0, help="for each target")
+    parser.add_argument("--seconds", type=float, default=20.0, help="duration per target")
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--target", choices=[*TARGETS, "all"], default="all")
     args = parser.parse_args()
     targets = TARGETS if args.target == "all" else (args.target,)
-    print(f"seed {args.seed}, {args.seconds:g} s for each of {', '.join(targets)}", flush=True)
+    print(f"seed {args.seed}, {args.seconds:g} s per target: {', '.join(targets)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="annals-torture-") as directory, ExitStack() as running:
         home = Path(directory)
-        outcomes = [_all_rounds(name, _torture(name, home, running), home, args.seconds, args.seed) for name in targets]
+        outcomes = [
+            _run_rounds(name, _target_runner(name, home, running), home, args.seconds, args.seed) for name in targets
+        ]
     print("\n" + table(outcomes), flush=True)
-    return _told(outcomes, args.seed)
+    return _print_violations(outcomes, args.seed)
 
 
-def _torture(name: str, home: Path, running: ExitStack) -> Torture:
+def _target_runner(name: str, home: Path, running: ExitStack) -> TargetRunner:
     match name:
         case "sqlite":
             return torture_sqlite
@@ -49,38 +51,38 @@ def _torture(name: str, home: Path, running: ExitStack) -> Torture:
             return torture_http
         case _:
             endpoint = running.enter_context(ministack(home / "ministack"))
-            return lambda order: torture_dynamodb(order, endpoint)
+            return lambda settings: torture_dynamodb(settings, endpoint)
 
 
-def _all_rounds(name: str, torture: Torture, home: Path, seconds: float, seed: int) -> Outcome:
+def _run_rounds(name: str, run_target: TargetRunner, home: Path, seconds: float, seed: int) -> Outcome:
     total = Outcome(name)
     for number, round_s in enumerate(_rounds(seconds)):
-        total += torture(Order(home / f"{name}-{number}", round_s, f"{seed}/{number}", _say))
+        total += run_target(RunSettings(home / f"{name}-{number}", round_s, f"{seed}/{number}", _print))
     return total
 
 
 def _rounds(seconds: float) -> Iterator[float]:
     while seconds > 0:
-        yield min(seconds, ROUND_S)
-        seconds -= ROUND_S
+        yield min(seconds, ROUND_DURATION_S)
+        seconds -= ROUND_DURATION_S
 
 
-def _told(outcomes: list[Outcome], seed: int) -> int:
-    broken = [(outcome.target, violation) for outcome in outcomes for violation in outcome.violations]
-    if not broken:
-        print("\nNothing lost, nothing doubled, nothing reordered, nothing skipped.")
+def _print_violations(outcomes: list[Outcome], seed: int) -> int:
+    violations = [(outcome.target, violation) for outcome in outcomes for violation in outcome.violations]
+    if not violations:
+        print("\nNothing lost, duplicated, reordered or skipped.")
         return 0
-    print(f"\n{len(broken)} violations with seed {seed}:")
+    print(f"\n{len(violations)} violations with seed {seed}:")
     shown: Counter[Kind] = Counter()
-    for target, violation in broken:
+    for target, violation in violations:
         shown[violation.kind] += 1
-        if shown[violation.kind] <= MOST_SHOWN:
+        if shown[violation.kind] <= MAX_SHOWN:
             print(f"- {target}: {violation}")
     print(", ".join(f"{number} {kind.name}" for kind, number in shown.items()))
     return 1
 
 
-def _say(text: str) -> None:
+def _print(text: str) -> None:
     print(text, flush=True)
 
 

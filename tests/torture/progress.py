@@ -1,4 +1,4 @@
-"""Progress: what a run is asked for, how far it is, and when that is enough."""
+"""Settings of a run, its progress, and when it may end."""
 
 import time
 from collections import Counter
@@ -6,62 +6,64 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.torture.checks.journal import SUFFIX, FaultInjected
 from tests.torture.faults import Fault
-from tests.torture.journal import SUFFIX, Suffered
 
-EVERY_S = 1.0
+REPORT_INTERVAL_S = 1.0
 
 
-def _say_nothing(text: str) -> None:
+def _ignore(text: str) -> None:
     del text
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
-    """How a target is to be tortured."""
+class RunSettings:
+    """Settings of a run."""
 
     home: Path
-    """A directory that is not there yet."""
+    """A directory that does not exist yet."""
     seconds: float
     seed: str
-    say: Callable[[str], None] = _say_nothing
-    enough: int = 0
-    """So many requests acknowledged, some refused and each fault suffered: else the run takes longer than ordered."""
-    patience_s: float = 0.0
-    """But not more than this."""
+    print_progress: Callable[[str], None] = _ignore
+    min_acknowledged: int = 0
+    """The run is extended until this many requests are acknowledged, some are refused, and all faults occurred."""
+    max_extra_s: float = 0.0
+    """Maximum extension."""
 
 
 class Progress:
-    """How far a run is, from what its writers have written down."""
+    """Progress of a run, read from the journals of its writers."""
 
-    def __init__(self, target: str, order: Order, wanted: Collection[Fault]) -> None:
+    def __init__(self, target: str, settings: RunSettings, expected_faults: Collection[Fault]) -> None:
         self._target = target
-        self._order = order
-        self._wanted = set(wanted)
+        self._settings = settings
+        self._expected_faults = set(expected_faults)
         self._began = time.monotonic()
-        self._next = self._began + EVERY_S
+        self._next = self._began + REPORT_INTERVAL_S
 
-    def goes_on(self, faults: Counter[Fault]) -> bool:
-        """Whether the run is to go on, given the faults that no journal tells of; says now and then how far it is."""
+    def should_continue(self, faults: Counter[Fault]) -> bool:
+        """Whether the run should continue. Prints the progress regularly. `faults` are those not in a journal."""
         passed_s = time.monotonic() - self._began
         if self._began + passed_s < self._next:
             return True
-        self._next += EVERY_S
-        journals = [path.read_bytes() for path in self._order.home.glob(f"writer*{SUFFIX}")]
-        acknowledged, denied = (sum(text.count(line) for text in journals) for line in (_ACKNOWLEDGED, _DENIED))
-        suffered = {fault for fault in self._wanted if faults[fault] or any(_suffered(fault) in j for j in journals)}
-        self._order.say(
+        self._next += REPORT_INTERVAL_S
+        journals = [path.read_bytes() for path in self._settings.home.glob(f"writer*{SUFFIX}")]
+        acknowledged, refused = (sum(text.count(line) for text in journals) for line in (_ACKNOWLEDGED, _REFUSED))
+        injected = {
+            fault for fault in self._expected_faults if faults[fault] or any(_fault_entry(fault) in j for j in journals)
+        }
+        self._settings.print_progress(
             f"{self._target:>9} {passed_s:5.1f} s: {acknowledged} acknowledged by {len(journals)} writers, "
-            f"{len(suffered)} of {len(self._wanted)} kinds of faults so far"
+            f"{len(injected)} of {len(self._expected_faults)} kinds of faults so far"
         )
-        is_enough = acknowledged >= self._order.enough and denied and suffered == self._wanted
-        most_s = self._order.seconds + (0 if is_enough else self._order.patience_s)
-        return passed_s < most_s
+        is_enough = acknowledged >= self._settings.min_acknowledged and refused and injected == self._expected_faults
+        limit_s = self._settings.seconds + (0 if is_enough else self._settings.max_extra_s)
+        return passed_s < limit_s
 
 
 _ACKNOWLEDGED = b'{"line":"acknowledged"'
-_DENIED = b'{"line":"denied"'
+_REFUSED = b'{"line":"denied"'
 
 
-def _suffered(fault: Fault) -> bytes:
-    return Suffered(fault=fault).model_dump_json().encode()
+def _fault_entry(fault: Fault) -> bytes:
+    return FaultInjected(fault=fault).model_dump_json().encode()

@@ -1,4 +1,4 @@
-"""Servers that a run starts: the embedded server of the product, and ministack."""
+"""Servers for a run: the embedded server, and ministack."""
 
 import contextlib
 import http.client
@@ -14,17 +14,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from infra.deploy.local import emulator
-from infra.deploy.local.emulator import ends_within
+from infra.deploy.local.emulator import wait_for_exit
 
 ROOT = Path(__file__).parent.parent.parent
-START_S = 60.0
-STOP_S = 20.0
-OUTLIVE_S = 5.0
-POLL_S = 0.02
+START_TIMEOUT_S = 60.0
+STOP_TIMEOUT_S = 20.0
+ORPHAN_TIMEOUT_S = 5.0
+POLL_INTERVAL_S = 0.02
 
 
 class EmbeddedServer:
-    """The product's own server, that can be killed and started again where it was."""
+    """The embedded server, which can be killed and restarted on the same port."""
 
     def __init__(self, data_dir: Path, port: int, output: Path) -> None:
         self.port = port
@@ -32,43 +32,43 @@ class EmbeddedServer:
         self._output = output
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: list[int] = []
-        """Of each server that was started, the number of the group of all its processes."""
+        """Process group ids of all servers that were started."""
 
     def start(self) -> None:
-        """Start it and return when it answers; again if it could not have its port yet."""
-        deadline = time.monotonic() + START_S
+        """Start the server and wait until it responds. Retries while the port is still in use."""
+        deadline = time.monotonic() + START_TIMEOUT_S
         self._spawn()
         while not _answers(self.port, "/health"):
-            if self._process is None or ends_within(self._process, POLL_S):
+            if self._process is None or wait_for_exit(self._process, POLL_INTERVAL_S):
                 self._spawn()
             if time.monotonic() > deadline:
                 self.kill()
-                raise RuntimeError(f"the server did not start; it said:\n{self._output.read_text()[-2000:]}")
+                raise RuntimeError(f"the server did not start. Its output:\n{self._output.read_text()[-2000:]}")
 
     def kill(self) -> None:
-        """End it as a power cut would."""
+        """Kill the process without a clean shutdown."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
             self._process = None
 
     def stop(self) -> int:
-        """Ask it to end, and tell with which code it did; minus 9 if it had to be killed."""
+        """Terminate the server and return its exit code; -9 if it had to be killed."""
         if self._process is None:
-            raise RuntimeError("there is no server to stop")
+            raise RuntimeError("the server is not running")
         code = _stop(self._process)
         self._process = None
         return code
 
-    def bury(self) -> int:
-        """End what outlived its server; how many servers left something behind that did not end by itself."""
-        deadline = time.monotonic() + OUTLIVE_S
-        while (left := [group for group in self._groups if _is_orphaned(group)]) and time.monotonic() < deadline:
-            time.sleep(POLL_S)
-        for group in left:
+    def kill_orphans(self) -> int:
+        """Kill processes that outlived their server. Returns the number of servers that left some behind."""
+        deadline = time.monotonic() + ORPHAN_TIMEOUT_S
+        while (orphaned := [group for group in self._groups if _is_orphaned(group)]) and time.monotonic() < deadline:
+            time.sleep(POLL_INTERVAL_S)
+        for group in orphaned:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(group, signal.SIGKILL)
-        return len(left)
+        return len(orphaned)
 
     def _spawn(self) -> None:
         environment = os.environ | {"PORT": str(self.port), "HOST": "127.0.0.1", "DATA_DIR": str(self._data_dir)}
@@ -83,13 +83,13 @@ class EmbeddedServer:
 
 @contextmanager
 def ministack(home: Path) -> Iterator[str]:
-    """The endpoint of a ministack of our own."""
-    with emulator.ministack(home, a_port(random.Random())) as address:
+    """Start a ministack, and yield its endpoint."""
+    with emulator.run_ministack(home, free_port(random.Random())) as address:
         yield address
 
 
-def a_port(rng: random.Random) -> int:
-    """A free port that no client gets for its own end, so that it stays free while the server is down."""
+def free_port(rng: random.Random) -> int:
+    """A free port outside the ephemeral range, so that it stays free while the server is down."""
     while True:
         port = rng.randint(20_000, 30_000)
         with contextlib.suppress(OSError), socket.socket() as probe:
@@ -99,7 +99,7 @@ def a_port(rng: random.Random) -> int:
 
 
 def _is_orphaned(group: int) -> bool:
-    """Whether the group has processes, but its first one, whose number it has, is gone."""
+    """Whether the process group still has processes although its leader is gone."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -120,6 +120,6 @@ def _answers(port: int, path: str) -> bool:
 
 def _stop(process: subprocess.Popen[bytes]) -> int:
     process.terminate()
-    if not ends_within(process, STOP_S):
+    if not wait_for_exit(process, STOP_TIMEOUT_S):
         process.kill()
     return process.wait()

@@ -1,4 +1,4 @@
-"""Where the log of a run is, in a form that can be handed to another process."""
+"""Locations of logs that can be passed to other processes."""
 
 import os
 from collections.abc import Iterator
@@ -17,13 +17,12 @@ REGION = "eu-central-1"
 
 @dataclass(frozen=True, slots=True)
 class SqliteStore:
-    """A log in a file."""
+    """A log in a SQLite file."""
 
     path: Path
 
     @contextmanager
-    def opened(self) -> Iterator[Log]:
-        """The log, for this process."""
+    def open(self) -> Iterator[Log]:
         from chalicelib.adapters.sqlite.database import Database
         from chalicelib.adapters.sqlite.log import SqliteLog
 
@@ -34,42 +33,40 @@ class SqliteStore:
 
 @dataclass(frozen=True, slots=True)
 class DynamoStore:
-    """A log in two tables behind an endpoint."""
+    """A log in two DynamoDB tables."""
 
     endpoint: str
     log_table: str
     views_table: str
 
     @contextmanager
-    def opened(self) -> Iterator[Log]:
-        """The log, for this process."""
+    def open(self) -> Iterator[Log]:
         from chalicelib.adapters.dynamodb.log import DynamoLog
 
         with self._client() as client:
             yield DynamoLog(client, self.log_table, self.views_table)
 
-    def create(self) -> None:
-        """Make the tables."""
-        from chalicelib.adapters.dynamodb.tables import create_tables
+    def create_tables(self) -> None:
+        from chalicelib.adapters.dynamodb import tables
 
         with self._client() as client:
-            create_tables(client, self.log_table, self.views_table)
+            tables.create_tables(client, self.log_table, self.views_table)
 
     @contextmanager
     def _client(self) -> Iterator["Client"]:
-        from chalicelib.adapters.aws.client import DYNAMODB, client
+        from chalicelib.adapters.aws.client import DYNAMODB, create_client
 
-        _know_nobody()
-        opened = client(DYNAMODB, self.endpoint, REGION)
-        yield opened
-        opened.close()
+        _use_fake_credentials()
+        dynamodb = create_client(DYNAMODB, self.endpoint, REGION)
+        yield dynamodb
+        dynamodb.close()
 
 
 Store = SqliteStore | DynamoStore
 
 
-def _know_nobody() -> None:
-    """Make this process forget the machine's AWS settings; its credentials open nothing."""
+def _use_fake_credentials() -> None:
+    """Replace the AWS settings of this process by fake credentials."""
     for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_SESSION_TOKEN"):
         os.environ.pop(name, None)
     os.environ |= {

@@ -1,4 +1,4 @@
-"""The targets: what is tortured, with which faults."""
+"""The targets of fault injection, and their faults."""
 
 import itertools
 import random
@@ -9,20 +9,20 @@ from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from infra.server import local_tokens
-from tests.torture.attackers import Attack, attack
-from tests.torture.clients import Address, Errand, HttpWays, publish
-from tests.torture.crew import Crew, Post
+from tests.fault_proxy import RandomFaultProxy
+from tests.torture.checks.evaluation import evaluate
+from tests.torture.checks.report import Outcome
 from tests.torture.faults import Fault, Odds
-from tests.torture.progress import Order, Progress
-from tests.torture.proxy import FaultProxy
-from tests.torture.readers import StoreWays, Watch, Ways, read
-from tests.torture.report import Outcome
-from tests.torture.servers import EmbeddedServer, a_port
+from tests.torture.progress import Progress, RunSettings
+from tests.torture.servers import EmbeddedServer, free_port
 from tests.torture.signals import Signals
 from tests.torture.stores import DynamoStore, SqliteStore, Store
-from tests.torture.verdict import verdict
-from tests.torture.workload import SERVER
-from tests.torture.writers import Shift, write
+from tests.torture.workers.attackers import AttackerSettings, attack
+from tests.torture.workers.clients import Address, ClientSettings, HttpSources, publish
+from tests.torture.workers.pool import WorkerPool, WorkerSlot
+from tests.torture.workers.readers import ReaderSettings, SourceFactory, StoreSources, read
+from tests.torture.workers.workload import SERVER
+from tests.torture.workers.writers import WriterSettings, write
 
 WRITERS = 3
 READERS = 3
@@ -30,30 +30,30 @@ ORGANIZATION = "local"
 
 
 @dataclass(frozen=True, slots=True)
-class Danger:
-    """What the processes of a store have to live with."""
+class FaultSettings:
+    """Faults for the processes that use a store."""
 
     odds: Odds
-    between_kills_s: float
+    max_kill_interval_s: float
     pause_s: float
 
 
-SQLITE = Danger(
+SQLITE = FaultSettings(
     {
         Fault.CLOCK_OFF: 0.8,
         Fault.CLOCK_BACK: 0.02,
-        Fault.ANSWER_LOST: 0.03,
-        Fault.ANSWER_GONE: 0.01,
-        Fault.ANSWER_LATE: 0.02,
+        Fault.RESPONSE_LOST: 0.03,
+        Fault.ALL_RESPONSES_LOST: 0.01,
+        Fault.RESPONSE_LATE: 0.02,
         Fault.KILLED_BEFORE: 0.005,
         Fault.KILLED_DURING: 0.01,
         Fault.KILLED_AFTER: 0.005,
         Fault.SENT_TWICE: 0.05,
     },
-    between_kills_s=1.0,
+    max_kill_interval_s=1.0,
     pause_s=0.01,
 )
-DYNAMODB = Danger(
+DYNAMODB = FaultSettings(
     {
         Fault.CLOCK_OFF: 0.8,
         Fault.CLOCK_BACK: 0.05,
@@ -62,15 +62,15 @@ DYNAMODB = Danger(
         Fault.KILLED_AFTER: 0.02,
         Fault.SENT_TWICE: 0.1,
     },
-    between_kills_s=3.0,
+    max_kill_interval_s=3.0,
     pause_s=0.15,
 )
-DOOM: Mapping[tuple[int, int], Odds] = {
+EARLY_KILLS: Mapping[tuple[int, int], Odds] = {
     (0, 0): {Fault.KILLED_BEFORE: 0.3},
     (1, 0): {Fault.KILLED_AFTER: 0.3},
     (0, 1): {Fault.KILLED_DURING: 0.3},
 }
-"""Writers, and their turns, that will not get far."""
+"""Writer and turn: additional odds that kill it early."""
 WRITE_ODDS: Odds = {
     Fault.WIRE_REFUSED: 0.04,
     Fault.WIRE_CUT: 0.12,
@@ -83,143 +83,161 @@ READ_ODDS: Odds = {
     Fault.WIRE_SLOW: 0.01,
     Fault.WIRE_ZOMBIE: 0.005,
 }
-HTTP_ODDS: Odds = {Fault.HUNG_UP: 0.05}
+HTTP_ODDS: Odds = {Fault.CLIENT_DISCONNECTED: 0.05}
 HTTP_PAUSE_S = 0.02
 
-FATES = (Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.SERVER_KILLED, Fault.SERVER_KILLED)
-"""How the server ends, again and again."""
-LONGEST_LIFE_S = 0.8
-"""Of the server, once it answers."""
-LOOK_S = 0.02
-PEACE = (0, -15)
-"""Codes of a server that was told to stop: it did so properly, or had not yet learned how."""
+SERVER_ENDINGS = (Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.SERVER_KILLED, Fault.SERVER_KILLED)
+"""How the server is stopped, in rotation."""
+MAX_UPTIME_S = 0.8
+"""Time between a start of the server and its next stop."""
+POLL_INTERVAL_S = 0.02
+CLEAN_EXIT_CODES = (0, -15)
+"""Exit codes after SIGTERM: a clean shutdown, or the signal handler was not yet installed."""
 
 
-def torture_sqlite(order: Order) -> Outcome:
-    """Processes that write to and read from one file."""
-    order.home.mkdir(parents=True)
-    store = SqliteStore(order.home / "annals.sqlite")
-    progress = Progress("sqlite", order, [*SQLITE.odds, Fault.KILLED])
-    crews = _torture_store(order, store, SQLITE, progress, Counter())
-    with store.opened() as log:
-        return verdict("sqlite", order.home, log.read(SERVER, 0), crews)
+def torture_sqlite(settings: RunSettings) -> Outcome:
+    """Run writers and readers on one SQLite file."""
+    settings.home.mkdir(parents=True)
+    store = SqliteStore(settings.home / "annals.sqlite")
+    progress = Progress("sqlite", settings, [*SQLITE.odds, Fault.KILLED])
+    pools = _run_on_store(settings, store, SQLITE, progress, Counter())
+    with store.open() as log:
+        return evaluate("sqlite", settings.home, log.read(SERVER, 0), pools)
 
 
-def torture_dynamodb(order: Order, endpoint: str) -> Outcome:
-    """Processes that write to and read from two tables, over connections that break."""
-    order.home.mkdir(parents=True)
-    suffix = f"{order.home.name}-{time.time_ns()}"
+def torture_dynamodb(settings: RunSettings, endpoint: str) -> Outcome:
+    """Run writers and readers on two DynamoDB tables, over unreliable connections."""
+    settings.home.mkdir(parents=True)
+    suffix = f"{settings.home.name}-{time.time_ns()}"
     store = DynamoStore(endpoint, f"log-{suffix}", f"views-{suffix}")
-    store.create()
-    at = urlsplit(endpoint)
-    host, port = at.hostname or "127.0.0.1", at.port or 80
-    with FaultProxy(host, port, WRITE_ODDS, READ_ODDS, f"{order.seed}/proxy") as proxy:
-        through_proxy = DynamoStore(proxy.endpoint, store.log_table, store.views_table)
-        progress = Progress("dynamodb", order, [*DYNAMODB.odds, *WRITE_ODDS, Fault.KILLED])
-        crews = _torture_store(order, through_proxy, DYNAMODB, progress, proxy.faults)
-    with store.opened() as log:
-        return verdict("dynamodb", order.home, log.read(SERVER, 0), crews, proxy.faults)
+    store.create_tables()
+    address = urlsplit(endpoint)
+    host, port = address.hostname or "127.0.0.1", address.port or 80
+    with RandomFaultProxy(host, port, WRITE_ODDS, READ_ODDS, f"{settings.seed}/proxy") as proxy:
+        through_proxy = DynamoStore(proxy.url, store.log_table, store.views_table)
+        progress = Progress("dynamodb", settings, [*DYNAMODB.odds, *WRITE_ODDS, Fault.KILLED])
+        pools = _run_on_store(settings, through_proxy, DYNAMODB, progress, proxy.faults)
+    with store.open() as log:
+        return evaluate("dynamodb", settings.home, log.read(SERVER, 0), pools, proxy.faults)
 
 
-def torture_http(order: Order) -> Outcome:
-    """Clients of the embedded server, which is killed, started again and attacked all the while."""
-    data_dir = order.home / "data"
+def torture_http(settings: RunSettings) -> Outcome:
+    """Run clients of the embedded server, which is repeatedly killed, restarted and attacked."""
+    data_dir = settings.home / "data"
     data_dir.mkdir(parents=True)
-    rng = random.Random(f"{order.seed}/server")
-    server = EmbeddedServer(data_dir, a_port(rng), order.home / "server.txt")
+    rng = random.Random(f"{settings.seed}/server")
+    server = EmbeddedServer(data_dir, free_port(rng), settings.home / "server.txt")
     store = SqliteStore(data_dir / "annals.sqlite")
-    token = local_tokens.token(local_tokens.key(data_dir), "torture", [ORGANIZATION], ["publishers", "readers"])
+    token = local_tokens.sign_token(
+        local_tokens.signing_key(data_dir), "torture", [ORGANIZATION], ["publishers", "readers"]
+    )
     address = Address(server.port, token)
-    writers = Crew([_publisher(number, order, address) for number in range(WRITERS)])
-    readers = Crew([_reader(number, order, HttpWays(address), HTTP_PAUSE_S) for number in range(READERS)])
-    attackers = Crew([Post("attacker-0", lambda _: (attack, Attack("attacker-0", order.home, address, order.seed)))])
-    signals = Signals(order.home)
+    writers = WorkerPool([_publisher(number, settings, address) for number in range(WRITERS)])
+    readers = WorkerPool([_reader(number, settings, HttpSources(address), HTTP_PAUSE_S) for number in range(READERS)])
+    attackers = WorkerPool(
+        [
+            WorkerSlot(
+                "attacker-0", lambda _: (attack, AttackerSettings("attacker-0", settings.home, address, settings.seed))
+            )
+        ]
+    )
+    signals = Signals(settings.home)
     faults: Counter[Fault] = Counter()
     try:
         server.start()
         attackers.start()
         readers.start()
         writers.start()
-        codes = _end_and_restart(server, rng, faults, Progress("http", order, [*HTTP_ODDS, *FATES]))
+        codes = _restart_repeatedly(server, rng, faults, Progress("http", settings, [*HTTP_ODDS, *SERVER_ENDINGS]))
         signals.stop()
-        attackers.dismiss()
-        writers.dismiss()
-        with store.opened() as log:
-            signals.finish(log.head(SERVER).last)
-        readers.dismiss()
+        attackers.join()
+        writers.join()
+        with store.open() as log:
+            signals.set_end(log.head(SERVER).last_event_id)
+        readers.join()
         codes.append(server.stop())
     finally:
-        for crew in (attackers, writers, readers):
-            crew.end()
+        for pool in (attackers, writers, readers):
+            pool.kill()
         server.kill()
-        orphans = server.bury()
-    surprises = [f"processes of {orphans} servers outlived them by far"] if orphans else []
-    surprises += [f"the server, told to stop, ended with {code}" for code in codes if code not in PEACE]
-    with store.opened() as log:
-        return verdict("http", order.home, log.read(SERVER, 0), [attackers, writers, readers], faults, surprises)
+        orphans = server.kill_orphans()
+    unexpected_results = [f"{orphans} servers left processes behind"] if orphans else []
+    unexpected_results += [
+        f"the server exited with {code} after SIGTERM" for code in codes if code not in CLEAN_EXIT_CODES
+    ]
+    with store.open() as log:
+        return evaluate(
+            "http", settings.home, log.read(SERVER, 0), [attackers, writers, readers], faults, unexpected_results
+        )
 
 
-def _torture_store(
-    order: Order, store: Store, danger: Danger, progress: Progress, faults: Counter[Fault]
-) -> list[Crew]:
-    signals = Signals(order.home)
-    writers = Crew([_writer(number, order, store, danger.odds) for number in range(WRITERS)])
-    readers = Crew([_reader(number, order, StoreWays(store), danger.pause_s) for number in range(READERS)])
+def _run_on_store(
+    settings: RunSettings, store: Store, fault_settings: FaultSettings, progress: Progress, faults: Counter[Fault]
+) -> list[WorkerPool]:
+    signals = Signals(settings.home)
+    writers = WorkerPool([_writer(number, settings, store, fault_settings.odds) for number in range(WRITERS)])
+    readers = WorkerPool(
+        [_reader(number, settings, StoreSources(store), fault_settings.pause_s) for number in range(READERS)]
+    )
     try:
         readers.start()
         writers.start()
-        rng = random.Random(f"{order.seed}/parent")
-        writers.decimate(danger.between_kills_s, rng, lambda: progress.goes_on(writers.faults + faults))
+        rng = random.Random(f"{settings.seed}/parent")
+        writers.kill_randomly(
+            fault_settings.max_kill_interval_s, rng, lambda: progress.should_continue(writers.faults + faults)
+        )
         signals.stop()
-        writers.dismiss()
-        # One more turn each, without faults, to learn what became of what was left unfinished.
+        writers.join()
+        # One more turn without faults, to get a response to every unanswered request.
         writers.start()
-        writers.dismiss()
-        with store.opened() as log:
-            signals.finish(log.head(SERVER).last)
-        readers.dismiss()
+        writers.join()
+        with store.open() as log:
+            signals.set_end(log.head(SERVER).last_event_id)
+        readers.join()
     finally:
-        writers.end()
-        readers.end()
+        writers.kill()
+        readers.kill()
     return [writers, readers]
 
 
-def _end_and_restart(
+def _restart_repeatedly(
     server: EmbeddedServer, rng: random.Random, faults: Counter[Fault], progress: Progress
 ) -> list[int]:
-    """End the server in one way or another and start it again; the codes of its proper ends."""
+    """Stop and restart the server until the run ends. Returns the exit codes of the clean stops."""
     codes: list[int] = []
-    fates = itertools.cycle(FATES)
-    end_at = time.monotonic() + rng.uniform(0, LONGEST_LIFE_S)
-    while progress.goes_on(faults):
-        time.sleep(LOOK_S)
+    endings = itertools.cycle(SERVER_ENDINGS)
+    end_at = time.monotonic() + rng.uniform(0, MAX_UPTIME_S)
+    while progress.should_continue(faults):
+        time.sleep(POLL_INTERVAL_S)
         if time.monotonic() < end_at:
             continue
-        fate = next(fates)
-        faults[fate] += 1
-        if fate is Fault.SERVER_STOPPED:
+        ending = next(endings)
+        faults[ending] += 1
+        if ending is Fault.SERVER_STOPPED:
             codes.append(server.stop())
         else:
             server.kill()
         server.start()
-        end_at = time.monotonic() + rng.uniform(0, LONGEST_LIFE_S)
+        end_at = time.monotonic() + rng.uniform(0, MAX_UPTIME_S)
     return codes
 
 
-def _writer(number: int, order: Order, store: Store, odds: Odds) -> Post:
+def _writer(number: int, settings: RunSettings, store: Store, odds: Odds) -> WorkerSlot:
     name = f"writer-{number}"
 
-    def process_of(turn: int) -> tuple[Callable[[Shift], None], Shift]:
-        fate = {} if Signals(order.home).stopped else {**odds, **DOOM.get((number, turn), {})}
-        return write, Shift(name, turn, order.home, store, fate, order.seed)
+    def make_process(turn: int) -> tuple[Callable[[WriterSettings], None], WriterSettings]:
+        turn_odds = {} if Signals(settings.home).is_stopped else {**odds, **EARLY_KILLS.get((number, turn), {})}
+        return write, WriterSettings(name, turn, settings.home, store, turn_odds, settings.seed)
 
-    return Post(name, process_of)
+    return WorkerSlot(name, make_process)
 
 
-def _publisher(number: int, order: Order, address: Address) -> Post:
+def _publisher(number: int, settings: RunSettings, address: Address) -> WorkerSlot:
     name = f"writer-{number}"
-    return Post(name, lambda _: (publish, Errand(name, order.home, address, HTTP_ODDS, order.seed)))
+    return WorkerSlot(name, lambda _: (publish, ClientSettings(name, settings.home, address, HTTP_ODDS, settings.seed)))
 
 
-def _reader(number: int, order: Order, ways: Ways, pause_s: float) -> Post:
-    return Post(f"reader-{number}", lambda _: (read, Watch(number, order.home, ways, order.seed, pause_s)))
+def _reader(number: int, settings: RunSettings, sources: SourceFactory, pause_s: float) -> WorkerSlot:
+    return WorkerSlot(
+        f"reader-{number}", lambda _: (read, ReaderSettings(number, settings.home, sources, settings.seed, pause_s))
+    )

@@ -1,4 +1,5 @@
-"""AWS as our functions need it: services that take JSON, called with little more than what their protocol asks for.
+"""A small client for the AWS JSON services that Annals calls.
 
-The SDK takes longer to import than a cold function may take to answer, and five times the CPU for each call.
+It replaces the SDK in Lambda functions, which takes longer to import than a cold start may last and five times the CPU
+per call.
 """

@@ -1,4 +1,4 @@
-"""A client of one service. It repeats what got no answer: every call of ours may be made twice."""
+"""A client for one AWS service, with retries. All calls of Annals are safe to repeat."""
 
 import random
 import time
@@ -11,35 +11,34 @@ from typing import Any, Final
 from pydantic_core import from_json, to_json
 
 from chalicelib.adapters.aws import environment
-from chalicelib.adapters.aws.connection_pool import NO_ANSWER, Answer, Connections, Wire
-from chalicelib.adapters.aws.protocol import Refusal
-from chalicelib.adapters.aws.sigv4 import Credentials, Scope, signed
-from chalicelib.adapters.aws.time_budget import left_s
+from chalicelib.adapters.aws.connection_pool import TRANSPORT_ERRORS, ConnectionPool, Response, Transport
+from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.aws.sigv4 import Credentials, Scope, sign
+from chalicelib.adapters.aws.time_budget import remaining_s
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
 
-ATTEMPTS = 3
-ATTEMPT_S = 3.0
-"""So long an answer may take."""
-CALL_S = 12.0
-"""So long all attempts may take together, and the pauses between them."""
-FIRST_PAUSE_S = 0.1
-"""At most, before the second attempt; twice that before the third."""
-THROTTLED_PAUSE_S = 1.0
-"""The same for whoever is too fast: what may be consumed is counted by the second."""
+MAX_ATTEMPTS = 3
+ATTEMPT_TIMEOUT_S = 3.0
+CALL_TIMEOUT_S = 12.0
+"""Timeout for all attempts and the pauses between them."""
+BACKOFF: Final = Backoff(initial_s=0.1)
+THROTTLED_BACKOFF: Final = Backoff(initial_s=1.0)
+"""Longer, because AWS counts consumed capacity per second."""
 
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """A service that takes JSON."""
+    """An AWS service with a JSON protocol."""
 
     name: str
-    """As people call it."""
+    """For messages."""
     signing_name: str
-    """As signatures, addresses and the environment call it."""
+    """In signatures, host names and environment variables."""
     target: str
-    """As its requests call it."""
+    """Prefix of the operation in the `x-amz-target` header."""
     version: str
-    """Of its JSON."""
+    """Of the JSON protocol."""
 
 
 DYNAMODB: Final = Service("DynamoDB", "dynamodb", "DynamoDB_20120810", "1.0")
@@ -48,113 +47,113 @@ GLUE: Final = Service("Glue", "glue", "AWSGlue", "1.1")
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
-    """How long to wait, how often to try."""
+class RetryPolicy:
+    """Timeouts, number of attempts and backoff of a call."""
 
-    attempts: int = ATTEMPTS
-    attempt_s: float = ATTEMPT_S
-    call_s: float = CALL_S
-    first_pause_s: float = FIRST_PAUSE_S
-    throttled_pause_s: float = THROTTLED_PAUSE_S
+    max_attempts: int = MAX_ATTEMPTS
+    attempt_timeout_s: float = ATTEMPT_TIMEOUT_S
+    call_timeout_s: float = CALL_TIMEOUT_S
+    backoff: Backoff = BACKOFF
+    throttled_backoff: Backoff = THROTTLED_BACKOFF
 
 
-USUAL = Patience()
+DEFAULT_RETRY_POLICY = RetryPolicy()
 
 
 class Client:
-    """The port `Calls` for a service; threads may share it."""
+    """Implements `ServiceClient` over HTTP. Thread-safe."""
 
     def __init__(
         self,
         service: Service,
-        wire: Wire,
+        transport: Transport,
         region: str,
         credentials: Callable[[], Credentials],
-        repeats: Callable[[], None] = lambda: None,
-        patience: Patience = USUAL,
-        pause: Callable[[float], None] = time.sleep,
+        on_retry: Callable[[], None] = lambda: None,
+        retry_policy: RetryPolicy = DEFAULT_RETRY_POLICY,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._service = service
-        self._wire = wire
+        self._transport = transport
         self._scope = Scope(region, service.signing_name)
         self._credentials = credentials
-        self._repeats = repeats
-        self._patience = patience
-        self._pause = pause
+        self._on_retry = on_retry
+        self._retry_policy = retry_policy
+        self._sleep = sleep
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the service answers. Raises `Refusal` if it says no, `Unavailable` if it gave no answer."""
-        body, patience = to_json(params), self._patience
-        time_s = min(patience.call_s, left_s())
+        body, policy = to_json(params), self._retry_policy
+        time_s = min(policy.call_timeout_s, remaining_s())
         if time_s <= 0:
-            raise Unavailable(f"{self._service.name} took too long to answer: there is no time to ask it more")
-        attempts, ends = 0, time.monotonic() + time_s
+            raise Unavailable(f"{self._service.name} was not called: the time for this request is used up")
+        retries, deadline = 0, time.monotonic() + time_s
         failure: Exception
         while True:
-            attempts, first_pause_s = attempts + 1, patience.first_pause_s
+            backoff = policy.backoff
             try:
-                return self._attempt(operation, body, min(patience.attempt_s, ends - time.monotonic()))
-            except Refusal as refusal:
-                if not refusal.is_passing:
+                return self._attempt(operation, body, min(policy.attempt_timeout_s, deadline - time.monotonic()))
+            except ServiceError as error:
+                if not error.is_retryable:
                     raise
-                failure, told = refusal, "does not answer"
-                if refusal.is_throttling:
-                    first_pause_s = patience.throttled_pause_s
-            except NO_ANSWER as silence:
-                failure, told = silence, "cannot be reached"
-            # By chance, so that those who failed together do not return together.
-            pause_s = random.random() * first_pause_s * 2 ** (attempts - 1)
-            if attempts == patience.attempts or time.monotonic() + pause_s >= ends:
-                raise Unavailable(f"{self._service.name} {told}: {failure}") from failure
-            self._repeats()
-            self._pause(pause_s)
+                failure, problem = error, "is temporarily unavailable"
+                if error.is_throttling:
+                    backoff = policy.throttled_backoff
+            except TRANSPORT_ERRORS as error:
+                failure, problem = error, "cannot be reached"
+            # Full jitter, so that clients that failed together do not retry together.
+            delay_s = backoff.delay_s(retries, jitter=random.random())
+            retries += 1
+            if retries == policy.max_attempts or time.monotonic() + delay_s >= deadline:
+                raise Unavailable(f"{self._service.name} {problem}: {failure}") from failure
+            self._on_retry()
+            self._sleep(delay_s)
 
     def close(self) -> None:
-        """Close the connections."""
-        self._wire.close()
+        self._transport.close()
 
     def _attempt(self, operation: str, body: bytes, timeout_s: float) -> dict[str, Any]:
         headers = {
             "content-type": f"application/x-amz-json-{self._service.version}",
-            "host": self._wire.host,
+            "host": self._transport.host,
             "x-amz-target": f"{self._service.target}.{operation}",
         }
-        whole = signed(headers, body, self._credentials(), self._scope, time.time())
-        answer = self._wire.exchange(whole, body, timeout_s)
-        if answer.status != HTTPStatus.OK:
-            raise _refusal(operation, answer)
-        return _said(answer)
+        signed_headers = sign(headers, body, self._credentials(), self._scope, time.time())
+        response = self._transport.post(signed_headers, body, timeout_s)
+        if response.status != HTTPStatus.OK:
+            raise _service_error(operation, response)
+        return _parse_json(response)
 
 
-def client(
+def create_client(
     service: Service,
     endpoint: str | None = None,
     region: str | None = None,
-    repeats: Callable[[], None] = lambda: None,
-    patience: Patience | None = None,
+    on_retry: Callable[[], None] = lambda: None,
+    retry_policy: RetryPolicy | None = None,
 ) -> Client:
-    """A client as the surroundings want it; `repeats` is called whenever it repeats a call."""
-    where = region or environment.region()
-    address = endpoint or environment.endpoint(service.signing_name, where)
-    wire = Connections(address, environment.proxy(address))
-    return Client(service, wire, where, environment.credentials(), repeats, patience or USUAL)
+    """A client configured by the environment. It calls `on_retry` before each retry."""
+    region = region or environment.region()
+    url = endpoint or environment.endpoint(service.signing_name, region)
+    transport = ConnectionPool(url, environment.proxy(url))
+    credentials = environment.credentials_provider()
+    return Client(service, transport, region, credentials, on_retry, retry_policy or DEFAULT_RETRY_POLICY)
 
 
-def _refusal(operation: str, answer: Answer) -> Refusal:
+def _service_error(operation: str, response: Response) -> ServiceError:
     try:
-        said = _said(answer)
+        content = _parse_json(response)
     except HTTPException:
-        # Somebody on the way says no, in words of their own.
-        said = {}
-    return Refusal(operation, answer.status, str(said.get("__type", "")).rpartition("#")[2], said)
+        # A proxy or load balancer answered, not the service.
+        content = {}
+    return ServiceError(operation, response.status, str(content.get("__type", "")).rpartition("#")[2], content)
 
 
-def _said(answer: Answer) -> dict[str, Any]:
-    """What an answer says: some say nothing."""
+def _parse_json(response: Response) -> dict[str, Any]:
+    """Parse the body, which may be empty. Raises `HTTPException` if it is not a JSON object."""
     try:
-        said = from_json(answer.content or b"{}")
+        content = from_json(response.content or b"{}")
     except ValueError as failure:
-        raise HTTPException("the answer is no JSON") from failure
-    if not isinstance(said, dict):
-        raise HTTPException("the answer is no object")
-    return said
+        raise HTTPException("the response is not valid JSON") from failure
+    if not isinstance(content, dict):
+        raise HTTPException("the response is not a JSON object")
+    return content

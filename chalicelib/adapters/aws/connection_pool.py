@@ -1,4 +1,7 @@
-"""Connections to one endpoint, kept open: most of what a request would cost is to connect for it."""
+"""Keep-alive connections to one endpoint. Connecting costs more than the rest of a request.
+
+Any thread may use the pool. It needs no lock: appending to and popping from a deque are atomic.
+"""
 
 import os
 import select
@@ -16,122 +19,121 @@ from typing import Protocol
 from urllib.parse import SplitResult, unquote, urlsplit
 
 CONNECT_TIMEOUT_S = 1.0
-MOST_IDLE = 50
+MAX_IDLE_CONNECTIONS = 50
 
-NO_ANSWER = (OSError, HTTPException)
-"""What an exchange raises when there is no answer, or none that can be understood."""
+TRANSPORT_ERRORS = (OSError, HTTPException)
+"""Raised by `Transport.post` if there is no response or an invalid one."""
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """What came back, as it was sent."""
+class Response:
+    """An HTTP response with its body as received."""
 
     status: int
     content: bytes
 
 
-class Wire(Protocol):
-    """What carries requests to an endpoint."""
+class Transport(Protocol):
+    """Sends requests to one endpoint."""
 
     host: str
-    """As requests name it."""
+    """Value of the Host header."""
 
-    def exchange(self, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
-        """Post this and wait for the answer; raises what `NO_ANSWER` names."""
+    def post(self, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Response:
+        """Send a request and wait for the response. Raises `TRANSPORT_ERRORS`."""
 
-    def close(self) -> None:
-        """Carry nothing any more."""
+    def close(self) -> None: ...
 
 
-class Connections:
-    """The port `Wire` by sockets; threads may share it."""
+class ConnectionPool:
+    """Implements `Transport` over sockets. Thread-safe."""
 
     def __init__(self, endpoint: str, proxy: str | None = None) -> None:
-        parts = urlsplit(endpoint)
-        self.host = parts.netloc
-        self._is_safe = parts.scheme == "https"
+        url = urlsplit(endpoint)
+        self.host = url.netloc
+        self._uses_tls = url.scheme == "https"
         self._proxy = None if proxy is None else urlsplit(proxy)
-        # Whoever comes takes the one used last: those that are too many grow old, and their other end closes them.
+        # Last in, first out: surplus connections stay idle until the service closes them.
         self._idle: deque[HTTPConnection] = deque()
-        # Whoever makes a client for a moment need not think of its connections.
-        weakref.finalize(self, _close, self._idle)
+        # Short-lived clients need not be closed explicitly.
+        weakref.finalize(self, _close_all, self._idle)
 
-    def exchange(self, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Answer:
-        """Post this and wait for the answer."""
-        connection = self._taken() or self._opened(timeout_s)
+    def post(self, headers: Mapping[str, str], body: bytes, timeout_s: float) -> Response:
+        connection = self._take_idle() or self._connect(timeout_s)
         try:
             connection.sock.settimeout(timeout_s)
             connection.request("POST", "/", body, headers)
-            response = connection.getresponse()
-            answer = Answer(response.status, response.read())
-            _check(answer, response.headers.get("x-amz-crc32"))
+            http_response = connection.getresponse()
+            response = Response(http_response.status, http_response.read())
+            _verify_checksum(response, http_response.headers.get("x-amz-crc32"))
         except BaseException:
             connection.close()
             raise
-        if connection.sock is not None and len(self._idle) < MOST_IDLE:
+        if connection.sock is not None and len(self._idle) < MAX_IDLE_CONNECTIONS:
             self._idle.append(connection)
         else:
             connection.close()
-        return answer
+        return response
 
     def close(self) -> None:
-        """Close those that nobody uses."""
-        _close(self._idle)
+        """Close the idle connections."""
+        _close_all(self._idle)
 
-    def _taken(self) -> HTTPConnection | None:
-        """One that is open, if there is one: of those whose other end has closed them, nobody has told us."""
+    def _take_idle(self) -> HTTPConnection | None:
+        """An idle connection that the service has not closed."""
         while True:
             try:
                 connection = self._idle.pop()
             except IndexError:
                 return None
-            if not _has_news(connection.sock):
+            if not _is_readable(connection.sock):
                 return connection
             connection.close()
 
-    def _opened(self, timeout_s: float) -> HTTPConnection:
-        connection = self._closed(min(timeout_s, CONNECT_TIMEOUT_S))
+    def _connect(self, timeout_s: float) -> HTTPConnection:
+        connection = self._new_connection(min(timeout_s, CONNECT_TIMEOUT_S))
         connection.connect()
         connection.sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         return connection
 
-    def _closed(self, timeout_s: float) -> HTTPConnection:
-        if not self._is_safe:
+    def _new_connection(self, timeout_s: float) -> HTTPConnection:
+        """A connection, possibly through the proxy, that is not open yet."""
+        if not self._uses_tls:
             return HTTPConnection(self.host, timeout=timeout_s)
         if self._proxy is None:
-            return HTTPSConnection(self.host, timeout=timeout_s, context=_tls())
-        near = HTTPSConnection(self._proxy.hostname or "", self._proxy.port or 80, timeout=timeout_s, context=_tls())
-        near.set_tunnel(self.host, headers=_introduction(self._proxy))
-        return near
+            return HTTPSConnection(self.host, timeout=timeout_s, context=_tls_context())
+        proxy_host, proxy_port = self._proxy.hostname or "", self._proxy.port or 80
+        connection = HTTPSConnection(proxy_host, proxy_port, timeout=timeout_s, context=_tls_context())
+        connection.set_tunnel(self.host, headers=_proxy_auth_header(self._proxy))
+        return connection
 
 
-def _close(connections: deque[HTTPConnection]) -> None:
+def _close_all(connections: deque[HTTPConnection]) -> None:
     while connections:
         connections.pop().close()
 
 
-def _introduction(proxy: SplitResult) -> dict[str, str]:
-    """What a proxy is told that wants to know who comes."""
+def _proxy_auth_header(proxy: SplitResult) -> dict[str, str]:
     if proxy.username is None:
         return {}
-    who = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
-    return {"Proxy-Authorization": f"Basic {b64encode(who.encode()).decode()}"}
+    user_and_password = f"{unquote(proxy.username)}:{unquote(proxy.password or '')}"
+    return {"Proxy-Authorization": f"Basic {b64encode(user_and_password.encode()).decode()}"}
 
 
-def _check(answer: Answer, checksum: str | None) -> None:
-    """DynamoDB says what it has sent."""
-    if checksum is not None and checksum != str(zlib.crc32(answer.content)):
-        raise HTTPException("the answer is not what was sent")
+def _verify_checksum(response: Response, checksum: str | None) -> None:
+    """Compare the body with the CRC-32 that DynamoDB sends."""
+    if checksum is not None and checksum != str(zlib.crc32(response.content)):
+        raise HTTPException("the checksum of the response is wrong")
 
 
-def _has_news(sock: socket.socket) -> bool:
-    """Whether there is something to read: when nothing was asked, that is the end."""
+def _is_readable(sock: socket.socket) -> bool:
+    """Whether an idle connection has data. Without a request that means the service closed it."""
     poll = select.poll()
     poll.register(sock, select.POLLIN)
     return bool(poll.poll(0))
 
 
 @cache
-def _tls() -> ssl.SSLContext:
-    """One for all: to read the certificates of all authorities takes as long as a hundred requests."""
+def _tls_context() -> ssl.SSLContext:
+    """Shared, because loading the CA certificates takes as long as a hundred requests."""
     return ssl.create_default_context(cafile=os.environ.get("AWS_CA_BUNDLE"))

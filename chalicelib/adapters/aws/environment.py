@@ -1,7 +1,7 @@
-"""Surroundings: who we are, in which region, and where its services are.
+"""Credentials, region, endpoint and proxy, from environment variables.
 
-Functions are told by their environment. Whoever runs this elsewhere may have profiles, roles or a browser to sign in
-with: what the environment does not say, the SDK finds out, and only then is it loaded.
+Lambda functions have all of them in their environment. On other machines they may come from profiles, roles or SSO,
+which only the SDK resolves. It is imported when a variable is missing.
 """
 
 import os
@@ -20,70 +20,69 @@ _DOMAINS = {
     "us-isof-": "csp.hci.ic.gov",
     "eu-isoe-": "cloud.adc-e.uk",
 }
-"""Regions that are not on the common internet domain, by how their names begin."""
+"""Internet domains by prefix of the region, where they differ from `amazonaws.com`."""
 
 
-def credentials(environment: Mapping[str, str] = os.environ) -> Callable[[], Credentials]:
-    """What says who we are, whenever it is asked: some credentials change by the hour."""
+def credentials_provider(environment: Mapping[str, str] = os.environ) -> Callable[[], Credentials]:
+    """A function that returns the current credentials. Those of the SDK may change every hour."""
     access_key, secret_key = environment.get("AWS_ACCESS_KEY_ID"), environment.get("AWS_SECRET_ACCESS_KEY")
     if not access_key or not secret_key:
-        return _credentials_of_sdk()
-    given = Credentials(access_key, secret_key, environment.get("AWS_SESSION_TOKEN"))
-    return lambda: given
+        return _sdk_credentials_provider()
+    credentials = Credentials(access_key, secret_key, environment.get("AWS_SESSION_TOKEN"))
+    return lambda: credentials
 
 
 def region(environment: Mapping[str, str] = os.environ) -> str:
-    """The region that is called."""
-    return environment.get("AWS_DEFAULT_REGION") or environment.get("AWS_REGION") or _region_of_sdk()
+    return environment.get("AWS_DEFAULT_REGION") or environment.get("AWS_REGION") or _sdk_region()
 
 
-def endpoint(service: str, of_region: str, environment: Mapping[str, str] = os.environ) -> str:
-    """The address of a service: what stands in for AWS, or for this service, if anything does."""
-    given = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}") or environment.get("AWS_ENDPOINT_URL")
-    return given or f"https://{service}.{of_region}.{_domain(of_region)}"
+def endpoint(service: str, region_name: str, environment: Mapping[str, str] = os.environ) -> str:
+    """The URL of a service: an emulator's if the environment names one, else the one of AWS."""
+    override = environment.get(f"AWS_ENDPOINT_URL_{service.upper()}") or environment.get("AWS_ENDPOINT_URL")
+    return override or f"https://{service}.{region_name}.{_domain(region_name)}"
 
 
-def proxy(address: str, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The proxy by which an address is reached over TLS, if there is one; what has no TLS stands near."""
-    given = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
-    if not given or not address.startswith("https:"):
+def proxy(url: str, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The proxy for an HTTPS URL. Plain HTTP is only used for local emulators and needs none."""
+    proxy_url = environment.get("https_proxy") or environment.get("HTTPS_PROXY")
+    if not proxy_url or not url.startswith("https:"):
         return None
-    from urllib.request import proxy_bypass  # noqa: PLC0415  (functions have no proxy)
+    from urllib.request import proxy_bypass  # noqa: PLC0415  (slow to import, and Lambda functions have no proxy)
 
-    return None if proxy_bypass(urlsplit(address).netloc) else given
-
-
-def _domain(of_region: str) -> str:
-    return next((domain for start, domain in _DOMAINS.items() if of_region.startswith(start)), "amazonaws.com")
+    return None if proxy_bypass(urlsplit(url).netloc) else proxy_url
 
 
-def _credentials_of_sdk() -> Callable[[], Credentials]:
+def _domain(region_name: str) -> str:
+    return next((domain for prefix, domain in _DOMAINS.items() if region_name.startswith(prefix)), "amazonaws.com")
+
+
+def _sdk_credentials_provider() -> Callable[[], Credentials]:
     from botocore.exceptions import BotoCoreError  # noqa: PLC0415
 
-    found = _sdk().get_credentials()
-    if found is None:
-        raise Unavailable("there are no credentials for AWS")
+    sdk_credentials = _sdk_session().get_credentials()
+    if sdk_credentials is None:
+        raise Unavailable("there are no AWS credentials: set AWS_ACCESS_KEY_ID or configure a profile")
 
     def current() -> Credentials:
         try:
-            frozen = found.get_frozen_credentials()
+            frozen = sdk_credentials.get_frozen_credentials()
         except (BotoCoreError, RuntimeError) as failure:
-            raise Unavailable(f"there are no credentials for AWS: {failure}") from failure
+            raise Unavailable(f"the AWS credentials cannot be refreshed: {failure}") from failure
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token)
 
     return current
 
 
-def _region_of_sdk() -> str:
+def _sdk_region() -> str:
     from botocore.exceptions import NoRegionError  # noqa: PLC0415
 
-    found: str | None = _sdk().get_config_variable("region")
-    if found is None:
+    region_name: str | None = _sdk_session().get_config_variable("region")
+    if region_name is None:
         raise NoRegionError
-    return found
+    return region_name
 
 
-def _sdk() -> Any:
+def _sdk_session() -> Any:
     from botocore.session import get_session  # noqa: PLC0415
 
     return get_session()

@@ -1,9 +1,10 @@
-"""Calls of AWS: what is asked, and that it may be refused."""
+"""The interface of an AWS service client, and the error that it raises."""
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Protocol
 
-_THROTTLED = frozenset(
+_THROTTLING_CODES = frozenset(
     {
         "ProvisionedThroughputExceededException",
         "RequestLimitExceeded",
@@ -14,8 +15,7 @@ _THROTTLED = frozenset(
         "TooManyRequestsException",
     }
 )
-"""Error codes that ask us to be slower."""
-_PASSING = _THROTTLED | {
+_RETRYABLE_CODES = _THROTTLING_CODES | {
     "ExpiredTokenException",
     "InternalServerError",
     "PriorRequestNotComplete",
@@ -26,33 +26,29 @@ _PASSING = _THROTTLED | {
     "TransactionConflictException",
     "TransactionInProgressException",
 }
-"""Error codes after which the same call may succeed; an earlier try of it may even have done so."""
-_FAILED = 500
-"""From this status on it is the service that failed."""
+"""The same call may succeed later. It may even have succeeded already."""
 
 
-class Calls(Protocol):
-    """A service of AWS."""
+class ServiceClient(Protocol):
+    """Calls the operations of one AWS service."""
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What the service answers. Raises `Refusal` if it says no, `Unavailable` if it gave no answer."""
+        """Raises `ServiceError` if the service rejects the call, `Unavailable` if it did not respond."""
 
 
-class Refusal(Exception):
-    """The service says no; `code` is its word for why, `answer` all that it says."""
+class ServiceError(Exception):
+    """An error response. `code` is the error code of AWS, `response` the parsed body."""
 
-    def __init__(self, operation: str, status: int, code: str, answer: Mapping[str, Any]) -> None:
-        super().__init__(f"{operation}: {code or status}: {answer.get('message') or answer.get('Message') or ''}")
+    def __init__(self, operation: str, status: int, code: str, response: Mapping[str, Any]) -> None:
+        super().__init__(f"{operation}: {code or status}: {response.get('message') or response.get('Message') or ''}")
         self.status = status
         self.code = code
-        self.answer = answer
+        self.response = response
 
     @property
-    def is_passing(self) -> bool:
-        """Whether the same call may succeed a little later."""
-        return self.status >= _FAILED or self.code in _PASSING
+    def is_retryable(self) -> bool:
+        return self.status >= HTTPStatus.INTERNAL_SERVER_ERROR or self.code in _RETRYABLE_CODES
 
     @property
     def is_throttling(self) -> bool:
-        """Whether we are too fast."""
-        return self.code in _THROTTLED
+        return self.code in _THROTTLING_CODES

@@ -1,7 +1,7 @@
-"""Signatures, version 4: who calls, proven with a secret that is not sent.
+"""AWS Signature Version 4, for requests of the form `POST /` with a body and no query.
 
-All our requests are alike, `POST /` with a body and without a query, and so is this. What is signed is a text made of
-the request, every header included; the key is the secret, bound to a day, a region and a service.
+The signature covers the body and all headers. Its key is derived from the secret key, the day, the region and the
+service.
 """
 
 import hashlib
@@ -12,68 +12,68 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 _ALGORITHM = "AWS4-HMAC-SHA256"
-_KEYS = 16
-"""So many keys of days, regions and services are remembered."""
+_MAX_CACHED_KEYS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Who calls."""
+    """AWS credentials."""
 
     access_key: str
     secret_key: str = field(repr=False)
     token: str | None = field(default=None, repr=False)
-    """Of a session, as all functions have one."""
+    """The session token of temporary credentials, such as those of Lambda functions."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a signature is good for."""
+    """The region and service for which a signature is valid."""
 
     region: str
     service: str
 
 
-def signed(
+def sign(
     headers: Mapping[str, str], body: bytes, credentials: Credentials, scope: Scope, now_s: float
 ) -> dict[str, str]:
-    """The headers, named in lower case as they are given, with those that sign them; `host` has to be among them."""
-    at = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now_s))
-    whole = {**headers, "x-amz-date": at}
+    """Return `headers` with date, token and signature. Their names must be in lower case and include `host`."""
+    timestamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now_s))
+    signed_headers = {**headers, "x-amz-date": timestamp}
     if credentials.token:
-        whole["x-amz-security-token"] = credentials.token
-    names = ";".join(sorted(whole))
-    request = "\n".join(
+        signed_headers["x-amz-security-token"] = credentials.token
+    names = ";".join(sorted(signed_headers))
+    canonical_request = "\n".join(
         (
             "POST",
             "/",
             "",
-            *(f"{name}:{' '.join(whole[name].split())}" for name in sorted(whole)),
+            *(f"{name}:{' '.join(signed_headers[name].split())}" for name in sorted(signed_headers)),
             "",
             names,
-            _hash(body),
+            _sha256(body),
         )
     )
-    good_for = f"{at[:8]}/{scope.region}/{scope.service}/aws4_request"
-    text = f"{_ALGORITHM}\n{at}\n{good_for}\n{_hash(request.encode())}"
-    signature = _keyed(_key(credentials.secret_key, at[:8], scope), text).hex()
-    whole["authorization"] = (
-        f"{_ALGORITHM} Credential={credentials.access_key}/{good_for}, SignedHeaders={names}, Signature={signature}"
+    credential_scope = f"{timestamp[:8]}/{scope.region}/{scope.service}/aws4_request"
+    string_to_sign = f"{_ALGORITHM}\n{timestamp}\n{credential_scope}\n{_sha256(canonical_request.encode())}"
+    signature = _hmac(_signing_key(credentials.secret_key, timestamp[:8], scope), string_to_sign).hex()
+    signed_headers["authorization"] = (
+        f"{_ALGORITHM} Credential={credentials.access_key}/{credential_scope}, "
+        f"SignedHeaders={names}, Signature={signature}"
     )
-    return whole
+    return signed_headers
 
 
-@lru_cache(_KEYS)
-def _key(secret_key: str, day: str, scope: Scope) -> bytes:
+@lru_cache(_MAX_CACHED_KEYS)
+def _signing_key(secret_key: str, day: str, scope: Scope) -> bytes:
     key = f"AWS4{secret_key}".encode()
     for part in (day, scope.region, scope.service, "aws4_request"):
-        key = _keyed(key, part)
+        key = _hmac(key, part)
     return key
 
 
-def _keyed(key: bytes, text: str) -> bytes:
+def _hmac(key: bytes, text: str) -> bytes:
     return hmac.digest(key, text.encode(), "sha256")
 
 
-def _hash(content: bytes) -> str:
+def _sha256(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()

@@ -1,4 +1,4 @@
-"""Deadlines: until when a request may call AWS, so that there is time left to say that it does not answer."""
+"""The time in which a Lambda function may call AWS, so that it can still respond before Lambda ends it."""
 
 import math
 import time
@@ -6,22 +6,22 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-SPARE_S = 1.5
-"""What the answer itself takes at most."""
+RESPONSE_RESERVE_S = 1.5
+"""Time kept for the response itself."""
 
-_until: ContextVar[float] = ContextVar("until", default=math.inf)
+_deadline: ContextVar[float] = ContextVar("deadline", default=math.inf)
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
-    """Whoever asks within the block has an answer, or none, before the function is ended in so many seconds."""
-    token = _until.set(time.monotonic() + seconds - SPARE_S)
+def time_limit(seconds: float) -> Iterator[None]:
+    """Limit the calls inside the block. `seconds` is the time until Lambda ends the function."""
+    token = _deadline.set(time.monotonic() + seconds - RESPONSE_RESERVE_S)
     try:
         yield
     finally:
-        _until.reset(token)
+        _deadline.reset(token)
 
 
-def left_s() -> float:
-    """How long there is to ask; infinite for those who have all the time."""
-    return _until.get() - time.monotonic()
+def remaining_s() -> float:
+    """Seconds left for calls to AWS. Infinite outside of `time_limit`."""
+    return _deadline.get() - time.monotonic()

@@ -1,65 +1,68 @@
-"""Batches: many items in one call, repeated until DynamoDB has done with all of them."""
+"""BatchGetItem and BatchWriteItem, repeated until DynamoDB has processed all items."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
     from chalicelib.adapters.dynamodb.items import Item
 
 T = TypeVar("T")
 
-MOST_KEYS = 100
-"""What BatchGetItem takes."""
-MOST_WRITES = 25
-"""What BatchWriteItem takes."""
-FIRST_PAUSE_S = 0.05
-MOST_IN_VAIN = 7
-"""So many repeats that get nothing done, 6 seconds, then we give up."""
+MAX_BATCH_KEYS = 100
+"""Limit of BatchGetItem."""
+MAX_BATCH_WRITES = 25
+"""Limit of BatchWriteItem."""
+BACKOFF: Final = Backoff(initial_s=0.05)
+MAX_ATTEMPTS_WITHOUT_PROGRESS = 7
+"""Takes about 6 seconds with `BACKOFF`."""
 
-Pause = Callable[[float], None]
-"""Waits for so many seconds."""
-
-
-def get_all(client: Calls, table: str, keys: Sequence[Item], consistent: bool, pause: Pause) -> list[Item]:
-    """The items with these keys, all different and at most `MOST_KEYS`, in any order; missing ones are left out."""
-    found: list[Item] = []
-
-    def get(some: Sequence[Item]) -> Sequence[Item]:
-        wanted = {table: {"Keys": some, "ConsistentRead": consistent}}
-        page = client.call("BatchGetItem", {"RequestItems": wanted})
-        found.extend(page["Responses"].get(table, []))
-        left: dict[str, Any] = page.get("UnprocessedKeys", {})
-        return left[table]["Keys"] if table in left else []
-
-    if keys:
-        _until_done(get, keys, pause)
-    return found
+Sleep = Callable[[float], None]
+"""Waits for a number of seconds."""
 
 
-def delete_all(client: Calls, table: str, keys: Sequence[Item], pause: Pause) -> None:
-    """Delete the items with these keys, all different and at most `MOST_WRITES`."""
+def get_items(client: ServiceClient, table: str, keys: Sequence[Item], consistent: bool, sleep: Sleep) -> list[Item]:
+    """Get at most `MAX_BATCH_KEYS` items by distinct keys, in any order. Missing items are left out."""
+    items: list[Item] = []
 
-    def delete(some: Sequence[Item]) -> Sequence[Item]:
-        requests = [{"DeleteRequest": {"Key": key}} for key in some]
-        answer = client.call("BatchWriteItem", {"RequestItems": {table: requests}})
-        left: dict[str, Any] = answer.get("UnprocessedItems", {})
-        return [request["DeleteRequest"]["Key"] for request in left.get(table, [])]
+    def get(pending: Sequence[Item]) -> Sequence[Item]:
+        request = {table: {"Keys": pending, "ConsistentRead": consistent}}
+        response = client.call("BatchGetItem", {"RequestItems": request})
+        items.extend(response["Responses"].get(table, []))
+        unprocessed: dict[str, Any] = response.get("UnprocessedKeys", {})
+        return unprocessed[table]["Keys"] if table in unprocessed else []
 
     if keys:
-        _until_done(delete, keys, pause)
+        _repeat_until_processed(get, keys, sleep)
+    return items
 
 
-def _until_done(send: Callable[[Sequence[T]], Sequence[T]], waiting: Sequence[T], pause: Pause) -> None:
-    """Send what the call before left over. An answer may be full, then more of them help; or we are too fast."""
-    in_vain = 0
-    while left := send(waiting):
-        in_vain = in_vain + 1 if len(left) == len(waiting) else 0
-        if in_vain == MOST_IN_VAIN:
-            raise Unavailable(f"DynamoDB does not answer: {len(left)} items of a batch were left over again and again")
-        pause(FIRST_PAUSE_S * 2**in_vain)
-        waiting = left
+def delete_items(client: ServiceClient, table: str, keys: Sequence[Item], sleep: Sleep) -> None:
+    """Delete at most `MAX_BATCH_WRITES` items by distinct keys."""
+
+    def delete(pending: Sequence[Item]) -> Sequence[Item]:
+        requests = [{"DeleteRequest": {"Key": key}} for key in pending]
+        response = client.call("BatchWriteItem", {"RequestItems": {table: requests}})
+        unprocessed: dict[str, Any] = response.get("UnprocessedItems", {})
+        return [request["DeleteRequest"]["Key"] for request in unprocessed.get(table, [])]
+
+    if keys:
+        _repeat_until_processed(delete, keys, sleep)
+
+
+def _repeat_until_processed(send: Callable[[Sequence[T]], Sequence[T]], pending: Sequence[T], sleep: Sleep) -> None:
+    """Call `send` with the items that it left unprocessed, because of the response size or of throttling."""
+    without_progress = 0
+    while unprocessed := send(pending):
+        without_progress = without_progress + 1 if len(unprocessed) == len(pending) else 0
+        if without_progress == MAX_ATTEMPTS_WITHOUT_PROGRESS:
+            raise Unavailable(
+                f"DynamoDB is temporarily unavailable: it left {len(unprocessed)} items of a batch unprocessed"
+            )
+        sleep(BACKOFF.delay_s(without_progress))
+        pending = unprocessed

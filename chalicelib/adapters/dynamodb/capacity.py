@@ -1,4 +1,4 @@
-"""What an item costs: its size as DynamoDB counts it, and the capacity units to write and to read it."""
+"""Size of an item as DynamoDB computes it, and the capacity units to write and read it."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ WRITE_UNIT_BYTES = 1024
 READ_UNIT_BYTES = 4096
 
 _NESTING_BYTES = 3
-"""What every list and map takes, even an empty one."""
+"""Size of an empty list or map."""
 _ELEMENT_BYTES = 1
-"""What every element of a list or map takes on top of itself."""
-_LONGEST_NUMBER_BYTES = 21
+"""Overhead of each element of a list or map."""
+_MAX_NUMBER_BYTES = 21
 
 
 def item_size(item: Mapping[str, Mapping[str, Any]]) -> int:
-    """The size of an item in bytes: names count as much as values."""
+    """Size in bytes of the names and values of an item."""
     return sum(_text_size(name) + _value_size(value) for name, value in item.items())
 
 
 def write_units(item_bytes: int) -> int:
-    """What writing an item of this size costs; twice that in a transaction."""
+    """Units to write an item of this size. A transaction costs twice as much."""
     return max(1, -(-item_bytes // WRITE_UNIT_BYTES))
 
 
 def read_units(item_bytes: int, consistent: bool) -> float:
-    """What reading this much costs: items of one Query are summed before rounding up."""
+    """Units to read this many bytes. DynamoDB adds up the items of a Query before it rounds up."""
     units = max(1, -(-item_bytes // READ_UNIT_BYTES))
     return units if consistent else units / 2
 
@@ -44,25 +44,25 @@ def _text_size(text: str) -> int:
 
 
 def _binary_size(base64: str) -> int:
-    """Of what the text stands for."""
+    """Size of the decoded value."""
     return len(base64) // 4 * 3 - base64[-2:].count("=")
 
 
 def _number_size(number: str) -> int:
-    """One byte, one for each pair of digits, one for a minus.
+    """One byte, plus one for each pair of digits and one for a minus sign.
 
-    The pairs are those of base 100, so they count from the decimal point, and pairs of zeros at either end
-    are free: 1000 is `10 00` and takes 2 bytes, 120 is `01 20` and takes 3.
+    The pairs are base-100 digits, aligned to the decimal point. Pairs of zeros at either end are free: 1000 is `10 00`
+    and takes 2 bytes, 120 is `01 20` and takes 3.
     """
     sign, digits, exponent = Decimal(number).as_tuple()
     if not isinstance(exponent, int):
-        raise ValueError(f"{number} is no number for DynamoDB")
+        raise ValueError(f"{number} is not a valid DynamoDB number")
     leading = "".join(map(str, digits)).lstrip("0")
     significant = leading.rstrip("0")
     if not significant:
         return 1
     odd = (exponent + len(leading) - len(significant)) % 2
-    return min(_LONGEST_NUMBER_BYTES, 1 + sign + (len(significant) + odd + 1) // 2)
+    return min(_MAX_NUMBER_BYTES, 1 + sign + (len(significant) + odd + 1) // 2)
 
 
 _SIZES: dict[str, Callable[[Any], int]] = {

@@ -1,4 +1,4 @@
-"""Items as they are stored, and what they mean. Short names: every byte of them is paid with every item."""
+"""Stored items and their attributes. The names are short because DynamoDB charges for them in each item."""
 
 from __future__ import annotations
 
@@ -15,100 +15,96 @@ from chalicelib.domain.views.record import Record
 
 if TYPE_CHECKING:
     Item = dict[str, dict[str, str]]
-    """An item as it goes over the wire: each value with its type, numbers as text, binary as base64."""
+    """An item in DynamoDB JSON: each value with its type, numbers as text, binary as base64."""
 
-# Of a commit, in the table of the log.
+# Attributes of a commit, in the log table.
 SERVER = "server"
-"""N, hash key: the log, one per organization."""
+"""N, hash key: number of the log. Each organization has one."""
 SESSION = "session"
-"""N, sort key: 1, 2, 3 … with no gaps. In a receipt: the commit that answered."""
+"""N, sort key: 1, 2, 3 … without gaps. In a receipt: session of the commit that the request wrote."""
 AT = "at"
-"""N: EventId of the first event; the i-th, from 0, has `at + i`."""
+"""N: EventId of the first event. Event i, counted from 0, has `at + i`."""
 N = "n"
-"""N: how many events."""
+"""N: number of events."""
 PREV = "prev"
-"""N: EventId of the last event of the session before; 0 for session 1."""
+"""N: EventId of the last event of the previous session. 0 for session 1."""
 REQ = "req"
-"""S: id of the request that wrote it, so that a writer knows its own item after a lost answer."""
+"""S: id of the request that wrote the item, so that a writer recognizes its own item after a lost response."""
 BODY = "body"
-"""S: the events, a JSON array."""
+"""S: the events as a JSON array."""
 Z = "z"
-"""B: `body` deflated, in its place when that saves a write unit. In a record: `data`."""
+"""B: the deflated `body`, stored instead of it when that saves a write unit. In a record: the deflated `data`."""
 
-# Of a record, in the table of views.
+# Attributes of a record, in the views table.
 VIEW = "view"
-"""S, hash key: which view of which server and generation; `<server>/receipt` for receipts."""
+"""S, hash key: server, generation and name of the view. `<server>/receipt` for receipts."""
 ITEM = "item"
-"""S, sort key: which item of the view; of a receipt its idempotency key."""
+"""S, sort key: item of the view. In a receipt: the idempotency key."""
 TO = "to"
-"""N: the session up to which it is folded; a write is refused if this is no longer what the writer read."""
+"""N: the session up to which the record is folded. It is the version for optimistic locking."""
 DATA = "data"
-"""S: what the record says, JSON."""
+"""S: content of the record as JSON."""
 
-# Of a receipt, in the same table.
+# Attributes of a receipt, in the views table.
 DIGEST = "digest"
-"""S: equal for equal requests."""
+"""S: digest of the request."""
 
-# Of commits and receipts.
+# Attributes of commits and receipts.
 TTL = "ttl"
-"""N: seconds since 1970, when DynamoDB may forget the item; it does so up to two days late."""
+"""N: expiry in seconds since 1970. DynamoDB deletes the item up to two days later."""
 
-MOST_INFLATED_BYTES = 16 * 1024 * 1024
-"""Far more than is ever put there. A few bytes can inflate to very many, but then the item is none of ours."""
+MAX_INFLATED_BYTES = 16 * 1024 * 1024
+"""Far more than Annals stores in an item. Protects against items that inflate without end."""
 
-_RECEIPTS = "/receipt"
+_RECEIPTS_SUFFIX = "/receipt"
 
 
 def commit_key(server: int, session: int) -> Item:
-    """The primary key of a commit."""
     return {SERVER: {"N": str(server)}, SESSION: {"N": str(session)}}
 
 
 def item_from_commit(commit: Commit, expires_s: int | None = None) -> Item:
-    """The item that keeps `commit`, deflated if that makes it cheaper to write; for ever if nothing is said."""
+    """The item of `commit`, deflated if that makes it cheaper to write. It does not expire without `expires_s`."""
     item: Item = {
         **commit_key(commit.server, commit.session),
-        AT: {"N": str(commit.at)},
-        N: {"N": str(commit.n)},
-        PREV: {"N": str(commit.prev)},
+        AT: {"N": str(commit.at_us)},
+        N: {"N": str(commit.event_count)},
+        PREV: {"N": str(commit.previous_event_id)},
         REQ: {"S": commit.request_id},
     }
     if expires_s is not None:
         item[TTL] = {"N": str(expires_s)}
-    return _cheapest(item, BODY, commit.body)
+    return _with_text(item, BODY, commit.body)
 
 
 def commit_from_item(item: Item) -> Commit:
-    """The commit that `item` keeps."""
     return Commit(
         server=int(item[SERVER]["N"]),
         session=int(item[SESSION]["N"]),
-        at=int(item[AT]["N"]),
-        n=int(item[N]["N"]),
-        prev=int(item[PREV]["N"]),
+        at_us=int(item[AT]["N"]),
+        event_count=int(item[N]["N"]),
+        previous_event_id=int(item[PREV]["N"]),
         request_id=item[REQ]["S"],
-        body=_text(item, BODY),
+        body=_read_text(item, BODY),
     )
 
 
 def head_from_item(item: Item) -> Head:
-    """Where the log ends if `item` keeps its last commit; needs no body."""
+    """The head of the log if `item` is its last commit. Needs no body."""
     at, n = int(item[AT]["N"]), int(item[N]["N"])
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]), n, at + n - 1)
 
 
 def head_before_item(item: Item) -> Head:
-    """Where the log ended before the commit that `item` keeps; how many events the last one had is not known."""
+    """The head of the log before the commit in `item`. The size of the previous commit is unknown, so it is 0."""
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]))
 
 
 def receipt_key(server: int, key: str) -> Item:
-    """The primary key of the receipt for this idempotency key."""
-    return {VIEW: {"S": f"{server}{_RECEIPTS}"}, ITEM: {"S": key}}
+    return {VIEW: {"S": f"{server}{_RECEIPTS_SUFFIX}"}, ITEM: {"S": key}}
 
 
 def item_from_receipt(receipt: Receipt) -> Item:
-    """The item that keeps `receipt`."""
     return {
         **receipt_key(receipt.server, receipt.key),
         DIGEST: {"S": receipt.digest},
@@ -119,9 +115,8 @@ def item_from_receipt(receipt: Receipt) -> Item:
 
 
 def receipt_from_item(item: Item) -> Receipt:
-    """The receipt that `item` keeps."""
     return Receipt(
-        server=int(item[VIEW]["S"].removesuffix(_RECEIPTS)),
+        server=int(item[VIEW]["S"].removesuffix(_RECEIPTS_SUFFIX)),
         key=item[ITEM]["S"],
         digest=item[DIGEST]["S"],
         session=int(item[SESSION]["N"]),
@@ -131,22 +126,20 @@ def receipt_from_item(item: Item) -> Receipt:
 
 
 def record_key(view: str, item: str) -> Item:
-    """The primary key of a view's item."""
     return {VIEW: {"S": view}, ITEM: {"S": item}}
 
 
 def item_from_record(record: Record) -> Item:
-    """The item that keeps `record`, deflated if that makes it cheaper to write."""
-    return _cheapest({**record_key(record.view, record.item), TO: {"N": str(record.to)}}, DATA, record.data)
+    """The item of `record`, deflated if that makes it cheaper to write."""
+    return _with_text({**record_key(record.view, record.item), TO: {"N": str(record.version)}}, DATA, record.data)
 
 
 def record_from_item(item: Item) -> Record:
-    """The record that `item` keeps."""
-    return Record(item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"]), _text(item, DATA))
+    return Record(item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"]), _read_text(item, DATA))
 
 
-def _cheapest(item: Item, name: str, text: str) -> Item:
-    """`item` with `text`, plain unless deflating it saves a write unit: what is plain can be read in the console."""
+def _with_text(item: Item, name: str, text: str) -> Item:
+    """Add `text` to `item`. It stays readable in the AWS console unless deflating it saves a write unit."""
     plain: Item = {**item, name: {"S": text}}
     plain_bytes = item_size(plain)
     if plain_bytes <= WRITE_UNIT_BYTES:
@@ -155,17 +148,17 @@ def _cheapest(item: Item, name: str, text: str) -> Item:
     return deflated if write_units(item_size(deflated)) < write_units(plain_bytes) else plain
 
 
-def _text(item: Item, name: str) -> str:
-    """What `_cheapest` put there."""
-    return _inflated(b64decode(item[Z]["B"])).decode() if Z in item else item[name]["S"]
+def _read_text(item: Item, name: str) -> str:
+    """The text that `_with_text` added."""
+    return _inflate(b64decode(item[Z]["B"])).decode() if Z in item else item[name]["S"]
 
 
-def _inflated(deflated: bytes) -> bytes:
-    inflate = zlib.decompressobj()
+def _inflate(deflated: bytes) -> bytes:
+    decompressor = zlib.decompressobj()
     try:
-        text = inflate.decompress(deflated, MOST_INFLATED_BYTES)
+        text = decompressor.decompress(deflated, MAX_INFLATED_BYTES)
     except zlib.error as failure:
         raise LogBroken(f"an item cannot be inflated: {failure}") from failure
-    if not inflate.eof:
-        raise LogBroken(f"an item is cut off, or inflates to more than {MOST_INFLATED_BYTES} bytes")
+    if not decompressor.eof:
+        raise LogBroken(f"an item is truncated, or inflates to more than {MAX_INFLATED_BYTES} bytes")
     return text

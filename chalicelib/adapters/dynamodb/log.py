@@ -1,4 +1,4 @@
-"""The port `Log` on DynamoDB."""
+"""The log on DynamoDB."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.adapters.aws.protocol import Refusal
-from chalicelib.adapters.dynamodb.batches import MOST_KEYS, Pause, get_all
+from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS, Sleep, get_items
 from chalicelib.adapters.dynamodb.items import (
     AT,
     ITEM,
@@ -33,70 +33,67 @@ from chalicelib.domain.errors import Conflict, KeyTaken, SessionTaken, Unavailab
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.organizations.organization import is_configuration
-from chalicelib.domain.views.record import PROJECT, Checkpoint, checkpoints
+from chalicelib.domain.organizations.organization import is_configuration_log
+from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
     from chalicelib.adapters.dynamodb.items import Item
 
-# Most of our names are reserved words: in expressions every one of them stands behind a "#".
+# Most attribute names are reserved words, so expressions use placeholders with a "#".
 _KEY_NAMES = {"#server": SERVER, "#session": SESSION}
-_OF_SERVER = "#server = :server"
-_AFTER = f"{_OF_SERVER} AND #session > :session"
-_BEFORE = f"{_OF_SERVER} AND #session < :session"
+_SERVER_MATCHES = "#server = :server"
+_AFTER = f"{_SERVER_MATCHES} AND #session > :session"
+_BEFORE = f"{_SERVER_MATCHES} AND #session < :session"
 _SESSION_IS_FREE = "attribute_not_exists(#session)"
 _KEY_IS_FREE = "attribute_not_exists(#item) OR #ttl < :now"
 
-_REFUSED = "ConditionalCheckFailedException"
-_CANCELLED = "TransactionCanceledException"
-_HELD = "ConditionalCheckFailed"
-_WRITABLE = "None"
-_PASSING = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
-"""Reasons to cancel a transaction that may be gone at the next try."""
+# Error codes of calls.
+_CONDITION_FAILED = "ConditionalCheckFailedException"
+_TRANSACTION_CANCELLED = "TransactionCanceledException"
+
+# Reasons why a write of a cancelled transaction failed.
+_REASON_CONDITION = "ConditionalCheckFailed"
+_REASON_NONE = "None"
+_RETRYABLE_REASONS = frozenset({"TransactionConflict", "ProvisionedThroughputExceeded", "ThrottlingError"})
 
 
 class DynamoLog:
-    """The logs of all servers in one table, their receipts in another.
+    """Implements `Log` with all commits in one table and all receipts in another. Thread-safe.
 
-    With `retention_s` DynamoDB deletes commits that are older, sooner or later and in any order.
+    With `retention_s` DynamoDB deletes older commits, at any later time and in any order.
     """
 
     def __init__(
         self,
-        client: Calls,
+        client: ServiceClient,
         log_table: str,
         views_table: str,
-        pause: Pause = time.sleep,
+        sleep: Sleep = time.sleep,
         retention_s: float | None = None,
     ) -> None:
         self._client = client
         self._log_table = log_table
         self._views_table = views_table
-        self._pause = pause
+        self._sleep = sleep
         self._retention_s = retention_s
 
     def head(self, server: int) -> Head:
-        """Where the log of `server` ends."""
-        last = self._outermost(server, ascending=False)
+        last = self._first_or_last(server, ascending=False)
         head = Head(server) if last is None else head_from_item(last)
         if self._retention_s is None:
             return head
-        # The last commit may be deleted too, if nothing came for so long; the numbers go on all the same.
-        return max(head, self._projected(server), key=lambda one: one.session)
+        # Retention may have deleted the last commit too. New sessions must not reuse its number.
+        return max(head, self._projected_head(server), key=lambda candidate: candidate.session)
 
     def start(self, server: int) -> Head:
-        """The head before the first commit that is kept."""
-        first = self._outermost(server, ascending=True)
+        first = self._first_or_last(server, ascending=True)
         return Head(server) if first is None else head_before_item(first)
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        """Store all of it durably, or none and raise `SessionTaken` or `KeyTaken`.
-
-        One commit is one PutItem; more, at most 100 of both kinds and 4 MB, are one transaction at twice the price.
-        """
+        """One commit is a PutItem. More are a transaction of at most 100 items and 4 MB, at twice the price."""
         writes = [_commit_write(self._log_table, commit, self._expires_s(commit)) for commit in commits]
         writes += [_receipt_write(self._views_table, receipt, now_s) for receipt in receipts]
         match writes:
@@ -108,68 +105,60 @@ class DynamoLog:
                 self._transact(writes)
 
     def commit(self, server: int, session: int) -> Commit | None:
-        """The commit with this session, if there is one."""
-        found = self._item(self._log_table, commit_key(server, session))
-        return None if found is None else commit_from_item(found)
+        item = self._item(self._log_table, commit_key(server, session))
+        return None if item is None else commit_from_item(item)
 
     def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
-        """The commits with these sessions, in the order given, fetched page by page; missing ones are left out.
+        # Commits never change, so an eventually consistent read is correct where it finds one. It costs half.
+        for start in range(0, len(sessions), MAX_BATCH_KEYS):
+            page = sessions[start : start + MAX_BATCH_KEYS]
+            commits = self._get_commits(server, set(page), consistent=False)
+            commits |= self._get_commits(server, set(page) - commits.keys(), consistent=True)
+            yield from (commits[session] for session in page if session in commits)
 
-        What an eventually consistent read finds is right, for commits never change, and it costs half.
-        """
-        for start in range(0, len(sessions), MOST_KEYS):
-            page = sessions[start : start + MOST_KEYS]
-            found = self._found(server, set(page), consistent=False)
-            found |= self._found(server, set(page) - found.keys(), consistent=True)
-            yield from (found[session] for session in page if session in found)
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        return self._query_commits(_AFTER, server, after, limit, ascending=True)
 
-    def read(self, server: int, after: int, most: int | None = None) -> Iterator[Commit]:
-        """Commits with sessions greater than `after`, ascending, `most` at most, fetched page by page."""
-        return self._commits(_AFTER, server, after, most, ascending=True)
+    def read_backwards(self, server: int, before: int, limit: int | None = None) -> Iterator[Commit]:
+        return self._query_commits(_BEFORE, server, before, limit, ascending=False)
 
-    def read_back(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
-        """Commits with sessions smaller than `before`, descending, `most` at most, fetched page by page."""
-        return self._commits(_BEFORE, server, before, most, ascending=False)
-
-    def goes_on(self, head: Head) -> bool:
-        """Tell whether there is a commit after `head`, perhaps a moment too late: half the price of any other look."""
-        look = {
+    def has_newer_commit(self, head: Head) -> bool:
+        """Whether there is a commit after `head`. Eventually consistent, so it costs half of the other reads."""
+        request = {
             "TableName": self._log_table,
             "Key": commit_key(head.server, head.session + 1),
             "ProjectionExpression": "#session",
             "ExpressionAttributeNames": {"#session": SESSION},
         }
-        return "Item" in self._client.call("GetItem", look)
+        return "Item" in self._client.call("GetItem", request)
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        """What the idempotency key was used for, unless it expired before `now_s`."""
-        found = self._item(self._views_table, receipt_key(server, key))
-        if found is None:
+        item = self._item(self._views_table, receipt_key(server, key))
+        if item is None:
             return None
-        receipt = receipt_from_item(found)
+        receipt = receipt_from_item(item)
         return receipt if receipt.expires_s >= now_s else None
 
-    def _projected(self, server: int) -> Head:
-        """Where the log ended when the views were built."""
-        found = self._item(self._views_table, record_key(checkpoints(server), PROJECT))
-        return Checkpoint.of(server, None if found is None else record_from_item(found)).head
+    def _projected_head(self, server: int) -> Head:
+        """The head up to which the views are built."""
+        item = self._item(self._views_table, record_key(checkpoints_view(server), PROJECTOR))
+        return Checkpoint.from_record(server, None if item is None else record_from_item(item)).head
 
     def _expires_s(self, commit: Commit) -> int | None:
-        """When DynamoDB may forget the commit; what says how things are configured stays."""
-        if self._retention_s is None or is_configuration(commit.server):
+        """When DynamoDB may delete the commit. Configuration logs never expire."""
+        if self._retention_s is None or is_configuration_log(commit.server):
             return None
-        return commit.at // 1_000_000 + int(self._retention_s) + 1
+        return commit.at_us // 1_000_000 + int(self._retention_s) + 1
 
     def _item(self, table: str, key: Item) -> Item | None:
-        """The item with this key, if there is one."""
-        found = self._client.call("GetItem", {"TableName": table, "Key": key, "ConsistentRead": True})
-        return found.get("Item")
+        response = self._client.call("GetItem", {"TableName": table, "Key": key, "ConsistentRead": True})
+        return response.get("Item")
 
-    def _outermost(self, server: int, ascending: bool) -> Item | None:
-        """The first or the last commit without its body, if there is one."""
+    def _first_or_last(self, server: int, ascending: bool) -> Item | None:
+        """The first or last commit, without its body."""
         query = {
             "TableName": self._log_table,
-            "KeyConditionExpression": _OF_SERVER,
+            "KeyConditionExpression": _SERVER_MATCHES,
             "ProjectionExpression": "#server, #session, #at, #n, #prev",
             "ExpressionAttributeNames": {**_KEY_NAMES, "#at": AT, "#n": N, "#prev": PREV},
             "ExpressionAttributeValues": {":server": {"N": str(server)}},
@@ -179,35 +168,35 @@ class DynamoLog:
         }
         return next(iter(self._client.call("Query", query)["Items"]), None)
 
-    def _found(self, server: int, sessions: Set[int], consistent: bool) -> dict[int, Commit]:
+    def _get_commits(self, server: int, sessions: Set[int], consistent: bool) -> dict[int, Commit]:
         keys = [commit_key(server, session) for session in sessions]
-        items = get_all(self._client, self._log_table, keys, consistent, self._pause)
+        items = get_items(self._client, self._log_table, keys, consistent, self._sleep)
         return {commit.session: commit for commit in map(commit_from_item, items)}
 
     def _put(self, write: _Write) -> None:
         try:
             self._client.call("PutItem", write.put)
-        except Refusal as refusal:
-            if refusal.code != _REFUSED:
+        except ServiceError as error:
+            if error.code != _CONDITION_FAILED:
                 raise
-            # After a lost answer the client's own repeat meets our item: that is success.
-            if not write.is_in(refusal.answer):
-                raise write.taken from refusal
+            # A retry after a lost response finds our own item: that is success.
+            if not write.matches_stored(error.response):
+                raise write.conflict from error
 
     def _transact(self, writes: Sequence[_Write]) -> None:
         try:
             self._client.call("TransactWriteItems", {"TransactItems": [{"Put": write.put} for write in writes]})
-        except Refusal as refusal:
-            if refusal.code != _CANCELLED:
+        except ServiceError as error:
+            if error.code != _TRANSACTION_CANCELLED:
                 raise
-            missing = _missing(writes, refusal)
+            remaining = _remaining_writes(writes, error)
         else:
             return
-        if missing:
-            self._transact(missing)
+        if remaining:
+            self._transact(remaining)
 
-    def _commits(
-        self, condition: str, server: int, session: int, most: int | None, *, ascending: bool
+    def _query_commits(
+        self, condition: str, server: int, session: int, limit: int | None, *, ascending: bool
     ) -> Iterator[Commit]:
         query: dict[str, Any] = {
             "TableName": self._log_table,
@@ -217,30 +206,30 @@ class DynamoLog:
             "ScanIndexForward": ascending,
             "ConsistentRead": True,
         }
-        left = most
-        while left is None or left > 0:
-            if left is not None:
-                query["Limit"] = left
+        remaining = limit
+        while remaining is None or remaining > 0:
+            if remaining is not None:
+                query["Limit"] = remaining
             page = self._client.call("Query", query)
             yield from map(commit_from_item, page["Items"])
             if "LastEvaluatedKey" not in page:
                 return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-            left = None if left is None else left - len(page["Items"])
+            remaining = None if remaining is None else remaining - len(page["Items"])
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A conditional put, whose it is, and what to raise if its place is another's."""
+    """A conditional put, and the exception to raise if another request has written its key."""
 
     put: dict[str, Any]
     request_id: str
-    taken: Conflict
+    conflict: Conflict
 
-    def is_in(self, reason: Mapping[str, Any]) -> bool:
-        """Tell whether the item that failed the condition is the one that this write, sent before, has made."""
-        held = reason.get("Item", {})
-        return REQ in held and held[REQ]["S"] == self.request_id
+    def matches_stored(self, reason: Mapping[str, Any]) -> bool:
+        """Whether the item that failed the condition was stored by an earlier attempt of this write."""
+        stored = reason.get("Item", {})
+        return REQ in stored and stored[REQ]["S"] == self.request_id
 
 
 def _commit_write(table: str, commit: Commit, expires_s: int | None) -> _Write:
@@ -266,18 +255,19 @@ def _receipt_write(table: str, receipt: Receipt, now_s: int) -> _Write:
     return _Write(put, receipt.request_id, KeyTaken(receipt.server, receipt.key))
 
 
-def _missing(writes: Sequence[_Write], refusal: Refusal) -> list[_Write]:
-    """The writes that remain, none if all were there already, ours; raises if a place is taken or nothing is known.
+def _remaining_writes(writes: Sequence[_Write], error: ServiceError) -> list[_Write]:
+    """The writes of a cancelled transaction that an earlier attempt has not stored yet.
 
-    A repeated call finds all it wrote. Only if it carries more than the call before does anything remain.
+    A retry of the same transaction finds all its items, so none remain. Some remain only if it contains more writes
+    than the earlier attempt. Raises the conflict if another request has written a key, else `error` or `Unavailable`.
     """
-    reasons: list[dict[str, Any]] = refusal.answer["CancellationReasons"]
+    reasons: list[dict[str, Any]] = error.response["CancellationReasons"]
     for write, reason in zip(writes, reasons, strict=True):
-        if reason["Code"] == _HELD and not write.is_in(reason):
-            raise write.taken from refusal
-    codes = {reason["Code"] for reason in reasons} - {_WRITABLE}
-    if codes - {_HELD} and codes <= _PASSING | {_HELD}:
-        raise Unavailable(f"DynamoDB cancelled the transaction: {refusal}") from refusal
-    if codes != {_HELD}:
-        raise refusal
-    return [write for write, reason in zip(writes, reasons, strict=True) if reason["Code"] == _WRITABLE]
+        if reason["Code"] == _REASON_CONDITION and not write.matches_stored(reason):
+            raise write.conflict from error
+    codes = {reason["Code"] for reason in reasons} - {_REASON_NONE}
+    if codes - {_REASON_CONDITION} and codes <= _RETRYABLE_REASONS | {_REASON_CONDITION}:
+        raise Unavailable(f"DynamoDB cancelled the transaction: {error}") from error
+    if codes != {_REASON_CONDITION}:
+        raise error
+    return [write for write, reason in zip(writes, reasons, strict=True) if reason["Code"] == _REASON_NONE]

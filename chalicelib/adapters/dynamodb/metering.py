@@ -1,4 +1,4 @@
-"""Metering: what the calls of DynamoDB consume."""
+"""Measure the capacity units that calls to DynamoDB consume."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
 
-UNITS: Final = {
+UNIT_METRICS: Final = {
     "PutItem": "WriteUnits",
     "TransactWriteItems": "WriteUnits",
     "BatchWriteItem": "WriteUnits",
@@ -16,36 +16,35 @@ UNITS: Final = {
     "Query": "ReadUnits",
     "BatchGetItem": "ReadUnits",
 }
-"""What each operation that we use consumes."""
+"""Metric by operation."""
 
 
-class Metered:
-    """The port `Calls`, with `measure` told of ReadUnits and WriteUnits.
+class MeteredClient:
+    """A `ServiceClient` for DynamoDB that reports ReadUnits and WriteUnits to `measure`.
 
-    A put whose condition fails consumes units, too, but DynamoDB does not say how many.
+    A put whose condition fails consumes units too, but DynamoDB does not report them.
     """
 
-    def __init__(self, client: Calls, measure: Callable[[str, float], None]) -> None:
+    def __init__(self, client: ServiceClient, measure: Callable[[str, float], None]) -> None:
         self._client = client
         self._measure = measure
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        """What DynamoDB answers, which is also asked what the call consumes."""
-        if operation not in UNITS:
+        if operation not in UNIT_METRICS:
             return self._client.call(operation, params)
-        answer = self._client.call(operation, {**params, "ReturnConsumedCapacity": "TOTAL"})
-        units = _units(answer.get("ConsumedCapacity"))
+        response = self._client.call(operation, {**params, "ReturnConsumedCapacity": "TOTAL"})
+        units = _total_units(response.get("ConsumedCapacity"))
         if units:
-            self._measure(UNITS[operation], units)
-        return answer
+            self._measure(UNIT_METRICS[operation], units)
+        return response
 
 
-def _units(consumed: Any) -> float:
-    """All that was consumed: some operations tell it for each table."""
+def _total_units(consumed: Any) -> float:
+    """Sum the units. Operations on several tables report a list."""
     match consumed:
         case {"CapacityUnits": units}:
             return float(units)
         case list():
-            return sum(map(_units, consumed))
+            return sum(map(_total_units, consumed))
         case _:
             return 0.0

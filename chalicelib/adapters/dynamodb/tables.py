@@ -1,4 +1,4 @@
-"""The two tables, for tests and local endpoints; on AWS a template makes them."""
+"""Create the two tables in an emulator. On AWS the CloudFormation template creates them."""
 
 from __future__ import annotations
 
@@ -9,41 +9,40 @@ from chalicelib.adapters.dynamodb.items import ITEM, SERVER, SESSION, TTL, VIEW
 from chalicelib.domain.errors import Unavailable
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
-    from chalicelib.adapters.dynamodb.batches import Pause
+    from chalicelib.adapters.aws.protocol import ServiceClient
+    from chalicelib.adapters.dynamodb.batches import Sleep
 
-POLL_S = 1.0
-MOST_POLLS = 60
+POLL_INTERVAL_S = 1.0
+MAX_POLLS = 60
 
 
-def create_tables(client: Calls, log_table: str, views_table: str, pause: Pause = time.sleep) -> None:
-    """Create both tables and return when they can be used."""
+def create_tables(client: ServiceClient, log_table: str, views_table: str, sleep: Sleep = time.sleep) -> None:
+    """Create both tables and wait until they are active."""
     stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
-    log = _table(log_table, "N", SERVER, SESSION) | {"StreamSpecification": stream}
-    for table in (log, _table(views_table, "S", VIEW, ITEM)):
+    log = _table_definition(log_table, "N", SERVER, SESSION) | {"StreamSpecification": stream}
+    for table in (log, _table_definition(views_table, "S", VIEW, ITEM)):
         client.call("CreateTable", table)
     for name in (log_table, views_table):
-        _await_active(client, name, pause)
+        _wait_until_active(client, name, sleep)
         expiry = {"Enabled": True, "AttributeName": TTL}
         client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": expiry})
 
 
-def _table(name: str, kind: str, hash_key: str, sort_key: str) -> dict[str, Any]:
-    """A table with a key of two attributes of one kind."""
+def _table_definition(name: str, key_type: str, hash_key: str, sort_key: str) -> dict[str, Any]:
     return {
         "TableName": name,
         "KeySchema": [
             {"AttributeName": hash_key, "KeyType": "HASH"},
             {"AttributeName": sort_key, "KeyType": "RANGE"},
         ],
-        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": kind} for key in (hash_key, sort_key)],
+        "AttributeDefinitions": [{"AttributeName": key, "AttributeType": key_type} for key in (hash_key, sort_key)],
         "BillingMode": "PAY_PER_REQUEST",
     }
 
 
-def _await_active(client: Calls, table: str, pause: Pause) -> None:
-    for _ in range(MOST_POLLS):
+def _wait_until_active(client: ServiceClient, table: str, sleep: Sleep) -> None:
+    for _ in range(MAX_POLLS):
         if client.call("DescribeTable", {"TableName": table})["Table"]["TableStatus"] == "ACTIVE":
             return
-        pause(POLL_S)
-    raise Unavailable(f"DynamoDB does not make the table {table}")
+        sleep(POLL_INTERVAL_S)
+    raise Unavailable(f"the table {table} is not active after {MAX_POLLS * POLL_INTERVAL_S:.0f} seconds")

@@ -1,4 +1,8 @@
-"""The port `Views` on DynamoDB."""
+"""Views on DynamoDB.
+
+Threads: any thread may use `DynamoViews`. `put` writes several records in parallel, in a thread pool. There are no
+locks.
+"""
 
 from __future__ import annotations
 
@@ -7,53 +11,53 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.adapters.aws.protocol import Refusal
-from chalicelib.adapters.dynamodb.batches import MOST_KEYS, MOST_WRITES, Pause, delete_all, get_all
+from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS, MAX_BATCH_WRITES, Sleep, delete_items, get_items
 from chalicelib.adapters.dynamodb.items import ITEM, TO, VIEW, item_from_record, record_from_item, record_key
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.views.record import ConditionalWrite, Record
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
 
-THREADS = 8
-"""So many puts at the same time."""
+WRITE_THREADS = 8
+"""Number of concurrent puts."""
 FIRST_PAGE_RECORDS = 25
 PAGE_GROWTH = 4
-MOST_PAGE_RECORDS = 6400
-"""Who wants only the first record of a range pays for a small page; who goes on gets larger ones, up to a megabyte."""
-DROP_RECORDS = 250
+MAX_PAGE_RECORDS = 6400
+"""Pages grow: reading only the first record of a range is cheap, and long ranges take few calls."""
+MAX_DROP_RECORDS = 250
 
-# Our names are reserved words: in expressions every one of them stands behind a "#".
+# The attribute names are reserved words, so expressions use placeholders with a "#".
 _KEY_NAMES = {"#view": VIEW, "#item": ITEM}
-_OF_VIEW = "#view = :view"
-_BEFORE = f"{_OF_VIEW} AND #item < :end"
-_BETWEEN = f"{_OF_VIEW} AND #item BETWEEN :start AND :end"
+_VIEW_MATCHES = "#view = :view"
+_BEFORE = f"{_VIEW_MATCHES} AND #item < :end"
+_BETWEEN = f"{_VIEW_MATCHES} AND #item BETWEEN :start AND :end"
 _IS_NEW = "attribute_not_exists(#item)"
-_IS_AS_IT_WAS = "#to = :was"
-_REFUSED = "ConditionalCheckFailedException"
+_HAS_EXPECTED_VERSION = "#to = :expected"
+_CONDITION_FAILED = "ConditionalCheckFailedException"
 
 
 class DynamoViews:
-    """The views of all servers in one table; threads may share it."""
+    """Implements `Views` with the views of all servers in one table. Thread-safe."""
 
-    def __init__(self, client: Calls, table: str, pause: Pause = time.sleep, threads: int = THREADS) -> None:
+    def __init__(
+        self, client: ServiceClient, table: str, sleep: Sleep = time.sleep, threads: int = WRITE_THREADS
+    ) -> None:
         self._client = client
         self._table = table
-        self._pause = pause
-        # It starts threads only when it has work for them.
+        self._sleep = sleep
+        # The executor starts threads on demand.
         self._threads = ThreadPoolExecutor(threads)
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        """Those of the items that there are, by item."""
         keys = [record_key(view, item) for item in dict.fromkeys(items)]
-        found: dict[str, Record] = {}
-        for start in range(0, len(keys), MOST_KEYS):
-            some = get_all(self._client, self._table, keys[start : start + MOST_KEYS], True, self._pause)
-            found.update((record.item, record) for record in map(record_from_item, some))
-        return found
+        records: dict[str, Record] = {}
+        for start in range(0, len(keys), MAX_BATCH_KEYS):
+            page = get_items(self._client, self._table, keys[start : start + MAX_BATCH_KEYS], True, self._sleep)
+            records.update((record.item, record) for record in map(record_from_item, page))
+        return records
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        """Records with `start <= item < end` in the order of their items' bytes, or backwards, fetched page by page."""
         if start >= end:
             return
         query = self._query(view, start, end)
@@ -65,10 +69,9 @@ class DynamoViews:
             if "LastEvaluatedKey" not in page:
                 return
             query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
-            query["Limit"] = min(query["Limit"] * PAGE_GROWTH, MOST_PAGE_RECORDS)
+            query["Limit"] = min(query["Limit"] * PAGE_GROWTH, MAX_PAGE_RECORDS)
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        """Write each change by itself; return those refused because the stored record is not what it was."""
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         if len(changes) <= 1:
             return [change for change in changes if not self._put(change)]
         writes = [self._threads.submit(self._put, change) for change in changes]
@@ -76,23 +79,26 @@ class DynamoViews:
         return [change for change, write in zip(changes, writes, strict=True) if not write.result()]
 
     def drop(self, view: str) -> int:
-        """Forget some records of a view; how many, 0 when none are left."""
         query = {
             "TableName": self._table,
-            "KeyConditionExpression": _OF_VIEW,
+            "KeyConditionExpression": _VIEW_MATCHES,
             "ProjectionExpression": "#view, #item",
             "ExpressionAttributeNames": _KEY_NAMES,
             "ExpressionAttributeValues": {":view": {"S": view}},
-            "Limit": DROP_RECORDS,
+            "Limit": MAX_DROP_RECORDS,
             "ConsistentRead": True,
         }
         keys = self._client.call("Query", query)["Items"]
-        for start in range(0, len(keys), MOST_WRITES):
-            delete_all(self._client, self._table, keys[start : start + MOST_WRITES], self._pause)
+        for start in range(0, len(keys), MAX_BATCH_WRITES):
+            delete_items(self._client, self._table, keys[start : start + MAX_BATCH_WRITES], self._sleep)
         return len(keys)
 
     def _query(self, view: str, start: str, end: str) -> dict[str, Any]:
-        """A range's query. A key condition has no place for two comparisons, and no key is empty text."""
+        """The query of a range.
+
+        A key condition allows one comparison, so a range is BETWEEN, whose end is inclusive. Its start must not be
+        empty.
+        """
         query: dict[str, Any] = {
             "TableName": self._table,
             "KeyConditionExpression": _BETWEEN if start else _BEFORE,
@@ -104,20 +110,20 @@ class DynamoViews:
             query["ExpressionAttributeValues"] = {**query["ExpressionAttributeValues"], ":start": {"S": start}}
         return query
 
-    def _put(self, change: Change) -> bool:
-        """Write the change; False if it is refused."""
+    def _put(self, change: ConditionalWrite) -> bool:
+        """Write the record. Returns False if its version is not the expected one."""
         try:
-            self._client.call("PutItem", _put_of(self._table, change))
-        except Refusal as refusal:
-            if refusal.code != _REFUSED:
+            self._client.call("PutItem", _put_request(self._table, change))
+        except ServiceError as error:
+            if error.code != _CONDITION_FAILED:
                 raise
-            # After a lost answer the client's own repeat meets our item: that is success.
-            held = refusal.answer.get("Item")
-            return held is not None and record_from_item(held) == change.record
+            # A retry after a lost response finds our own item: that is success.
+            stored = error.response.get("Item")
+            return stored is not None and record_from_item(stored) == change.record
         return True
 
 
-def _put_of(table: str, change: Change) -> dict[str, Any]:
+def _put_request(table: str, change: ConditionalWrite) -> dict[str, Any]:
     put: dict[str, Any] = {
         "TableName": table,
         "Item": item_from_record(change.record),
@@ -125,8 +131,8 @@ def _put_of(table: str, change: Change) -> dict[str, Any]:
         "ExpressionAttributeNames": {"#item": ITEM},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
     }
-    if change.was is not None:
-        put["ConditionExpression"] = _IS_AS_IT_WAS
+    if change.expected_version is not None:
+        put["ConditionExpression"] = _HAS_EXPECTED_VERSION
         put["ExpressionAttributeNames"] = {"#to": TO}
-        put["ExpressionAttributeValues"] = {":was": {"N": str(change.was)}}
+        put["ExpressionAttributeValues"] = {":expected": {"N": str(change.expected_version)}}
     return put

@@ -1,4 +1,4 @@
-"""What a mail looks like on the wire, and what a mail address is."""
+"""Builds MIME messages and validates mail addresses."""
 
 import base64
 import hashlib
@@ -16,146 +16,146 @@ from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
 DEFAULT_TITLE = "AnyJob"
-NO_ADDRESS = "No origin or destination address"
+MISSING_ADDRESS = "No origin or destination address"
 DELIVERY_HEADER = "X-Annals-Delivery"
 
 Clock = Callable[[], int]
-"""Milliseconds since 1970."""
+"""Returns milliseconds since 1970."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_LONGEST_LINE = 500
-"""Of a header in characters; RFC 5322 allows 998 for the line."""
-_LONGEST_ADDRESS, _LONGEST_LOCAL, _LONGEST_DOMAIN = 254, 64, 253
-_PIECE = 45
-"""Bytes in one encoded word, which may have 75 characters."""
-_LOCAL = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*", re.ASCII | re.IGNORECASE)
-_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
-_IN_A_NAME = ("L", "M", "N")
+_MAX_HEADER_CHARS = 500
+"""RFC 5322 allows lines of 998 characters."""
+_MAX_ADDRESS_CHARS, _MAX_LOCAL_CHARS, _MAX_DOMAIN_CHARS = 254, 64, 253
+_ENCODED_WORD_BYTES = 45
+"""Bytes that fit into one encoded word, which may have 75 characters."""
+_LOCAL_PART = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*", re.ASCII | re.IGNORECASE)
+_DOMAIN_LABEL = re.compile(r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?", re.ASCII)
+_IDN_CATEGORIES = ("L", "M", "N")
+"""Unicode letters, marks and numbers, which international domain names may contain."""
 
 
-class _AsWritten(EmailPolicy):
-    """Headers go out as they were set: email's own policies would first decode what looks like an encoded word."""
+class _VerbatimHeaderPolicy(EmailPolicy):
+    """Writes headers as they were set. The standard policies would decode text that looks like an encoded word."""
 
     def header_store_parse(self, name: str, value: str) -> tuple[str, str]:
         if re.search(r"[\r\n](?![\n ])", value):
-            raise ValueError(f"header {name} would begin a new line")
+            raise ValueError(f"header {name} contains a line break that would start another header")
         return name, value
 
 
-_POLICY = _AsWritten(linesep="\r\n", cte_type="7bit", refold_source="none")
+_POLICY = _VerbatimHeaderPolicy(linesep="\r\n", cte_type="7bit", refold_source="none")
 
 
 def now_ms() -> int:
-    """The time on this machine."""
     return time.time_ns() // 1_000_000
 
 
-def message(mail: Mail, at_ms: int) -> EmailMessage:
-    """The mail as text and as HTML; each try of a delivery has the same Message-ID."""
+def build_message(mail: Mail, at_ms: int) -> EmailMessage:
+    """Build a message with a text and an HTML part. All attempts of a delivery have the same Message-ID."""
     sender, recipient = envelope(mail)
-    built = EmailMessage(_POLICY)
-    built["From"] = f"{_title(mail.title)} <{sender}>"
-    built["To"] = recipient
-    built["Subject"] = _encoded(one_line(mail.subject, _LONGEST_LINE))
-    built["Date"] = format_datetime(_EPOCH + timedelta(milliseconds=at_ms))
-    built["Message-ID"] = f"<{mark(mail.delivery)}@{sender.partition('@')[2]}>"
-    built[DELIVERY_HEADER] = _encoded(one_line(mail.delivery, _LONGEST_LINE))
-    # So that nobody's holiday notice answers (RFC 3834).
-    built["Auto-Submitted"] = "auto-generated"
-    built.set_content(_body(mail.text))
-    built.add_alternative(_body(mail.html), subtype="html")
-    # No text can hold its own hash, so none can end its part of the message.
-    built.set_boundary(mark(f"{mail.delivery}\0{mail.text}\0{mail.html}"))
-    return built
+    message = EmailMessage(_POLICY)
+    message["From"] = f"{_format_display_name(mail.title)} <{sender}>"
+    message["To"] = recipient
+    message["Subject"] = _encode_header(one_line(mail.subject, _MAX_HEADER_CHARS))
+    message["Date"] = format_datetime(_EPOCH + timedelta(milliseconds=at_ms))
+    message["Message-ID"] = f"<{stable_id(mail.delivery)}@{sender.partition('@')[2]}>"
+    message[DELIVERY_HEADER] = _encode_header(one_line(mail.delivery, _MAX_HEADER_CHARS))
+    # Prevents automatic replies such as holiday notices (RFC 3834).
+    message["Auto-Submitted"] = "auto-generated"
+    message.set_content(_sanitize_body(mail.text))
+    message.add_alternative(_sanitize_body(mail.html), subtype="html")
+    # A text cannot contain its own hash, so no text can forge the boundary of its part.
+    message.set_boundary(stable_id(f"{mail.delivery}\0{mail.text}\0{mail.html}"))
+    return message
 
 
 def envelope(mail: Mail) -> tuple[str, str]:
-    """The sender's and the recipient's address as a mail server wants them, or `Undeliverable`."""
+    """Addresses of the sender and the recipient for SMTP. Raises `Undeliverable` if one is missing or invalid."""
     if not mail.sender.strip() or not mail.recipient.strip():
-        raise Undeliverable(NO_ADDRESS)
+        raise Undeliverable(MISSING_ADDRESS)
     try:
-        return address(mail.sender), address(mail.recipient)
-    except ValueError as refusal:
-        raise Undeliverable(str(refusal)) from refusal
+        return normalize_address(mail.sender), normalize_address(mail.recipient)
+    except ValueError as error:
+        raise Undeliverable(str(error)) from error
 
 
-def addresses(text: str) -> tuple[str, ...]:
-    """Each address of an observer's `to`, such as 'a@x, b@y', once; ValueError for what is no address."""
+def parse_addresses(text: str) -> tuple[str, ...]:
+    """Distinct addresses of a list such as 'a@x, b@y', as they were written. Raises `ValueError`."""
     written = [part.strip(" \t") for part in text.split(",")]
     by_address: dict[str, str] = {}
     for part in filter(None, written):
-        by_address.setdefault(address(part), part)
+        by_address.setdefault(normalize_address(part), part)
     return tuple(by_address.values())
 
 
-def address(text: str) -> str:
-    """One address with its domain in ASCII and lower case; ValueError if `text` is none.
+def normalize_address(text: str) -> str:
+    """The address with its domain in ASCII and lower case. Raises `ValueError` if it is not valid.
 
-    What precedes the last "@" is ASCII without spaces, quotes and comments: hardly a server takes more.
+    The local part must be ASCII without spaces, quotes and comments, because few servers accept more.
     """
     local, at, domain = text.strip(" ").rpartition("@")
     try:
-        name = ".".join(_label(label) for label in domain.split("."))
-    except ValueError as refusal:
-        raise _no_address(text) from refusal
-    if not at or not _LOCAL.fullmatch(local) or len(local) > _LONGEST_LOCAL or len(name) > _LONGEST_DOMAIN:
-        raise _no_address(text)
-    if len(local) + 1 + len(name) > _LONGEST_ADDRESS:
-        raise _no_address(text)
+        name = ".".join(_encode_label(label) for label in domain.split("."))
+    except ValueError as error:
+        raise _invalid_address(text) from error
+    if not at or not _LOCAL_PART.fullmatch(local) or len(local) > _MAX_LOCAL_CHARS or len(name) > _MAX_DOMAIN_CHARS:
+        raise _invalid_address(text)
+    if len(local) + 1 + len(name) > _MAX_ADDRESS_CHARS:
+        raise _invalid_address(text)
     return f"{local}@{name}"
 
 
-def mark(text: str) -> str:
-    """A name for `text` that is safe in a header and in a file name, the same whenever it is asked for."""
+def stable_id(text: str) -> str:
+    """A hash of `text` that is safe in headers and file names."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:40]
 
 
-def _label(label: str) -> str:
-    """One part of a domain's name in ASCII.
+def _encode_label(label: str) -> str:
+    """One label of a domain name in ASCII.
 
-    As in IDNA 2008 "ß" stays what it is; Python's own codec would write to another domain.
+    As in IDNA 2008, "ß" stays "ß". Python's own codec follows IDNA 2003 and would address another domain.
     """
-    lower = unicodedata.normalize("NFKC", "".join(character.lower() for character in label))
+    lower = unicodedata.normalize("NFKC", "".join(char.lower() for char in label))
     if lower.isascii():
         name = lower
-    elif all(unicodedata.category(character)[0] in _IN_A_NAME or character == "-" for character in lower):
+    elif all(unicodedata.category(char)[0] in _IDN_CATEGORIES or char == "-" for char in lower):
         name = "xn--" + lower.encode("punycode").decode("ascii")
     else:
         name = ""
-    if not _LABEL.fullmatch(name):
-        raise ValueError("not a part of a domain's name")
+    if not _DOMAIN_LABEL.fullmatch(name):
+        raise ValueError("not a valid label of a domain name")
     return name
 
 
-def _no_address(text: str) -> ValueError:
+def _invalid_address(text: str) -> ValueError:
     return ValueError(f"'{one_line(text, 100)}' is not a mail address such as 'anna@example.org'")
 
 
-def _title(title: str) -> str:
-    """The sender's name, quoted or encoded where it must be."""
-    line = one_line(title, _LONGEST_LINE) or DEFAULT_TITLE
-    encoded = _encoded(line)
+def _format_display_name(title: str) -> str:
+    """The sender's name, quoted or encoded if necessary."""
+    line = one_line(title, _MAX_HEADER_CHARS) or DEFAULT_TITLE
+    encoded = _encode_header(line)
     return encoded if encoded != line else formataddr((line, "a@b")).removesuffix(" <a@b>")
 
 
-def _encoded(line: str) -> str:
-    """`line` as it is if that is ASCII, else as the encoded words of RFC 2047, folded."""
+def _encode_header(line: str) -> str:
+    """Return ASCII text unchanged and encode other text as folded encoded words (RFC 2047)."""
     if line.isascii() and "=?" not in line:
         return line
-    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(piece).decode()}?=" for piece in _pieces(line))
+    return "\r\n ".join(f"=?utf-8?b?{base64.b64encode(chunk).decode()}?=" for chunk in _utf8_chunks(line))
 
 
-def _pieces(line: str) -> Iterator[bytes]:
-    """`line` in UTF-8, cut between characters."""
-    piece = b""
-    for character in line:
-        if len(piece) + len(character.encode()) > _PIECE:
-            yield piece
-            piece = b""
-        piece += character.encode()
-    yield piece
+def _utf8_chunks(line: str) -> Iterator[bytes]:
+    """`line` in UTF-8, split between characters into chunks that fit into an encoded word."""
+    chunk = b""
+    for char in line:
+        if len(chunk) + len(char.encode()) > _ENCODED_WORD_BYTES:
+            yield chunk
+            chunk = b""
+        chunk += char.encode()
+    yield chunk
 
 
-def _body(text: str) -> str:
-    """`text` without what no mail may hold: NUL, and halves of characters."""
+def _sanitize_body(text: str) -> str:
+    """Replace NUL and lone surrogates, which a mail must not contain."""
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""Mail by way of Amazon SES."""
+"""Sends mail with Amazon SES."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.adapters.mail.message import Clock, envelope, message, now_ms
-from chalicelib.adapters.templates.text import said
+from chalicelib.adapters.mail.message import Clock, build_message, envelope, now_ms
+from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.domain.errors import NotDelivered, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 CONNECT_TIMEOUT_S = 2
 READ_TIMEOUT_S = 10
-ATTEMPTS = 2
+MAX_ATTEMPTS = 2
 
-_FOR_GOOD = {
+_PERMANENT_ERRORS = {
     "BadRequestException",
     "InvalidParameterValue",
     "MailFromDomainNotVerified",
@@ -27,35 +27,35 @@ _FOR_GOOD = {
     "NotFoundException",
     "ValidationException",
 }
-"""Error codes that speak of this mail; all others are of the account or of the moment."""
+"""Error codes about the mail itself. All others are about the account or temporary: retry."""
 
 
 class SesMailer:
-    """Sends each mail as one raw message; SES gives it a Message-ID of its own, X-Annals-Delivery stays."""
+    """Sends each mail as a raw message. SES replaces the Message-ID, but keeps X-Annals-Delivery."""
 
     def __init__(self, client: SESV2Client, clock: Clock = now_ms) -> None:
         self._client = client
         self._clock = clock
 
     def send(self, mail: Mail) -> None:
-        """Hand `mail` to SES, or raise `NotDelivered`; `Undeliverable` if it refuses this very mail."""
+        """Raises `NotDelivered`, or `Undeliverable` if SES rejects the mail itself."""
         sender, recipient = envelope(mail)
-        content = message(mail, self._clock()).as_bytes()
+        content = build_message(mail, self._clock()).as_bytes()
         try:
             self._client.send_email(
                 FromEmailAddress=sender,
                 Destination={"ToAddresses": [recipient]},
                 Content={"Raw": {"Data": content}},
             )
-        except ClientError as failure:
-            raise _refusal(failure) from failure
-        except BotoCoreError as failure:
-            raise NotDelivered(f"SES cannot be reached: {said(str(failure))}") from failure
+        except ClientError as error:
+            raise _delivery_error(error) from error
+        except BotoCoreError as error:
+            raise NotDelivered(f"SES cannot be reached: {shorten_reason(str(error))}") from error
 
 
 def ses_client(endpoint_url: str | None = None, region: str | None = None) -> SESV2Client:
-    """A client for the whole process; threads may share it. It gives up soon: a delivery is tried again anyway."""
-    # boto3 takes a third of a second to import: only who talks to SES pays that.
+    """A client that threads may share. Its timeouts are short, because deliveries are retried anyway."""
+    # Importing boto3 takes a third of a second, and only functions that send mail need it.
     import boto3  # type: ignore[import-untyped]  # noqa: PLC0415
     from botocore.config import Config  # noqa: PLC0415
 
@@ -66,13 +66,13 @@ def ses_client(endpoint_url: str | None = None, region: str | None = None) -> SE
         config=Config(
             connect_timeout=CONNECT_TIMEOUT_S,
             read_timeout=READ_TIMEOUT_S,
-            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+            retries={"mode": "standard", "total_max_attempts": MAX_ATTEMPTS},
         ),
     )
     return client
 
 
-def _refusal(failure: ClientError) -> NotDelivered:
-    error = failure.response["Error"]
-    reason = f"SES refuses the mail: {error['Code']}: {said(error.get('Message', ''))}"
-    return Undeliverable(reason) if error["Code"] in _FOR_GOOD else NotDelivered(reason)
+def _delivery_error(error: ClientError) -> NotDelivered:
+    details = error.response["Error"]
+    reason = f"SES rejected the mail: {details['Code']}: {shorten_reason(details.get('Message', ''))}"
+    return Undeliverable(reason) if details["Code"] in _PERMANENT_ERRORS else NotDelivered(reason)

@@ -1,4 +1,7 @@
-"""Mail by way of an SMTP server."""
+"""Sends mail with an SMTP server.
+
+Threads: any number may call `send`. Locks: `_lock` protects `_idle` and is never held during I/O.
+"""
 
 import smtplib
 import ssl
@@ -8,96 +11,100 @@ from threading import Lock
 from typing import NoReturn
 
 from chalicelib.adapters.mail import smtp_url
-from chalicelib.adapters.mail.message import Clock, envelope, message, now_ms
-from chalicelib.adapters.mail.smtp_connection import Connection, EncryptedConnection
+from chalicelib.adapters.mail.message import Clock, build_message, envelope, now_ms
+from chalicelib.adapters.mail.smtp_connection import SmtpConnection, TlsSmtpConnection
 from chalicelib.adapters.slack.io_deadline import Deadline
-from chalicelib.adapters.templates.text import said
+from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.domain.errors import NotDelivered, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
 TIMEOUT_S = 10
-SEND_S = 60
-"""The longest that a mail may take, however slowly the server answers."""
-IDLE_S = 5
-"""How long a connection is good for the next mail."""
-IDLE_CONNECTIONS = 4
+"""For each reply of the server."""
+SEND_TIMEOUT_S = 60
+"""For a whole mail, however slowly the server answers."""
+MAX_IDLE_S = 5
+"""How long an idle connection is reused."""
+MAX_IDLE_CONNECTIONS = 4
 
-_ABOUT_US = {530, 534, 535, 538}
-"""Codes that speak of our login and not of the mail."""
+_AUTHENTICATION_CODES = {530, 534, 535, 538}
+"""SMTP codes for authentication failures: retry, do not reject the mail."""
 
 
 class SmtpMailer:
-    """Sends each mail to the server of `url`; threads may share it."""
+    """Sends mail to the server of `url`, reusing idle connections."""
 
-    def __init__(self, url: str, timeout_s: float = TIMEOUT_S, send_s: float = SEND_S, clock: Clock = now_ms) -> None:
+    def __init__(
+        self, url: str, timeout_s: float = TIMEOUT_S, send_timeout_s: float = SEND_TIMEOUT_S, clock: Clock = now_ms
+    ) -> None:
         self._server = smtp_url.parse(url)
         self._timeout_s = timeout_s
-        self._send_s = send_s
+        self._send_timeout_s = send_timeout_s
         self._clock = clock
         self._lock = Lock()
-        self._idle: list[tuple[float, Connection]] = []
+        self._idle: list[tuple[float, SmtpConnection]] = []
+        """Idle connections and when each was last used."""
 
     def send(self, mail: Mail) -> None:
-        """Hand `mail` to the server, or raise `NotDelivered`; `Undeliverable` if it refuses this very mail."""
+        """Raises `NotDelivered`, or `Undeliverable` if the server rejects the mail itself."""
         sender, recipient = envelope(mail)
-        content = message(mail, self._clock()).as_bytes()
+        content = build_message(mail, self._clock()).as_bytes()
         try:
-            connection = self._connection(Deadline(self._send_s, self._timeout_s))
-            self._hand_over(connection, sender, recipient, content)
-        except smtplib.SMTPException as failure:
-            self._fail(failure)
-        except ssl.SSLCertVerificationError as failure:
-            reason = f"{self._server.name} has no valid certificate: {said(failure.verify_message)}"
-            raise NotDelivered(reason) from failure
-        except TimeoutError as failure:
-            raise self._too_late() from failure
-        except (OSError, UnicodeError) as failure:
-            raise NotDelivered(f"{self._server.name} cannot be reached: {said(str(failure))}") from failure
+            connection = self._acquire(Deadline(self._send_timeout_s, self._timeout_s))
+            self._transmit(connection, sender, recipient, content)
+        except smtplib.SMTPException as error:
+            self._raise_delivery_error(error)
+        except ssl.SSLCertVerificationError as error:
+            reason = f"{self._server.name} has no valid certificate: {shorten_reason(error.verify_message)}"
+            raise NotDelivered(reason) from error
+        except TimeoutError as error:
+            raise self._timeout_error() from error
+        except (OSError, UnicodeError) as error:
+            raise NotDelivered(f"{self._server.name} cannot be reached: {shorten_reason(str(error))}") from error
 
     def close(self) -> None:
-        """Take leave of the server where no mail is under way."""
-        while (kept := self._kept()) is not None:
-            kept[1].leave()
+        """Close all idle connections."""
+        while (idle := self._pop_idle()) is not None:
+            idle[1].quit_and_close()
 
-    def _hand_over(self, connection: Connection, sender: str, recipient: str, content: bytes) -> None:
+    def _transmit(self, connection: SmtpConnection, sender: str, recipient: str, content: bytes) -> None:
         try:
             connection.sendmail(sender, [recipient], content)
         except BaseException:
             connection.close()
             raise
         with self._lock:
-            if len(self._idle) < IDLE_CONNECTIONS:
+            if len(self._idle) < MAX_IDLE_CONNECTIONS:
                 self._idle.append((time.monotonic(), connection))
                 return
-        connection.leave()
+        connection.quit_and_close()
 
-    def _connection(self, deadline: Deadline) -> Connection:
-        """One that was used just now and is still good, else a new one."""
-        while (kept := self._kept()) is not None:
-            used_at, connection = kept
-            if time.monotonic() - used_at < IDLE_S and connection.is_alive(deadline):
+    def _acquire(self, deadline: Deadline) -> SmtpConnection:
+        """An idle connection that still works, or a new one."""
+        while (idle := self._pop_idle()) is not None:
+            used_at, connection = idle
+            if time.monotonic() - used_at < MAX_IDLE_S and connection.is_alive(deadline):
                 return connection
-            connection.leave()
-        connection = self._opened(deadline)
+            connection.quit_and_close()
+        connection = self._open(deadline)
         try:
-            self._greet(connection)
+            self._start_session(connection)
         except BaseException:
             connection.close()
             raise
         return connection
 
-    def _kept(self) -> tuple[float, Connection] | None:
+    def _pop_idle(self) -> tuple[float, SmtpConnection] | None:
         with self._lock:
             return self._idle.pop() if self._idle else None
 
-    def _opened(self, deadline: Deadline) -> Connection:
+    def _open(self, deadline: Deadline) -> SmtpConnection:
         host, port = self._server.host, self._server.port
         if self._server.is_tls:
-            return EncryptedConnection(deadline, host, port, timeout=self._timeout_s, context=self._context)
-        return Connection(deadline, host, port, timeout=self._timeout_s)
+            return TlsSmtpConnection(deadline, host, port, timeout=self._timeout_s, context=self._context)
+        return SmtpConnection(deadline, host, port, timeout=self._timeout_s)
 
-    def _greet(self, connection: Connection) -> None:
-        """Say who we are: encrypted if the server can, and no password in the clear unless `starttls=no` says so."""
+    def _start_session(self, connection: SmtpConnection) -> None:
+        """Encrypt if the server can, then log in. A password is sent unencrypted only with `starttls=no`."""
         server = self._server
         connection.ehlo_or_helo_if_needed()
         is_encrypted = server.is_tls
@@ -106,7 +113,7 @@ class SmtpMailer:
             connection.ehlo_or_helo_if_needed()
             is_encrypted = True
         if not is_encrypted and (server.starttls == "required" or (server.user and server.starttls != "no")):
-            raise NotDelivered(f"{server.name} offers no encryption; ?starttls=no in its URL does without")
+            raise NotDelivered(f"{server.name} offers no encryption; add ?starttls=no to its URL to send without it")
         if server.user:
             connection.login(server.user, server.password)
 
@@ -114,30 +121,31 @@ class SmtpMailer:
     def _context(self) -> ssl.SSLContext:
         return ssl.create_default_context()
 
-    def _fail(self, failure: smtplib.SMTPException) -> NoReturn:
-        """Raise what `failure` means; what the server says to a login may repeat the password, so that is left out."""
+    def _raise_delivery_error(self, error: smtplib.SMTPException) -> NoReturn:
+        """The server's reply to a login is not quoted, because it may repeat the password."""
         name = self._server.name
-        match failure:
+        match error:
             case smtplib.SMTPAuthenticationError(smtp_code=code):
-                raise NotDelivered(f"{name} refuses the user or the password ({code})") from None
+                raise NotDelivered(f"{name} rejected the user or the password ({code})") from None
             case smtplib.SMTPRecipientsRefused():
-                code, text = next(iter(failure.recipients.values()))
-                raise _refusal(code, f"{name} refuses the recipient: {code} {said(text)}") from failure
+                code, text = next(iter(error.recipients.values()))
+                raise _delivery_error(code, f"{name} rejected the recipient: {code} {shorten_reason(text)}") from error
             case smtplib.SMTPSenderRefused(smtp_code=code, smtp_error=text):
-                raise _refusal(code, f"{name} refuses the sender: {code} {said(text)}") from failure
+                raise _delivery_error(code, f"{name} rejected the sender: {code} {shorten_reason(text)}") from error
             case smtplib.SMTPDataError(smtp_code=code, smtp_error=text):
-                raise _refusal(code, f"{name} refuses the mail: {code} {said(text)}") from failure
+                raise _delivery_error(code, f"{name} rejected the mail: {code} {shorten_reason(text)}") from error
             case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):
-                raise NotDelivered(f"{name} is not ready: {code} {said(text)}") from failure
-            case _ if isinstance(failure.__context__, TimeoutError):
-                raise self._too_late() from failure
+                raise NotDelivered(f"{name} is not ready: {code} {shorten_reason(text)}") from error
+            case _ if isinstance(error.__context__, TimeoutError):
+                raise self._timeout_error() from error
             case _:
-                raise NotDelivered(f"{name} did not take the mail: {said(str(failure))}") from failure
+                raise NotDelivered(f"{name} did not accept the mail: {shorten_reason(str(error))}") from error
 
-    def _too_late(self) -> NotDelivered:
+    def _timeout_error(self) -> NotDelivered:
         return NotDelivered(f"{self._server.name} did not answer in time")
 
 
-def _refusal(code: int, reason: str) -> NotDelivered:
-    """For good if the code is of the 500s and about the mail."""
-    return Undeliverable(reason) if 500 <= code < 600 and code not in _ABOUT_US else NotDelivered(reason)
+def _delivery_error(code: int, reason: str) -> NotDelivered:
+    """A code of the 500s is permanent, unless it is about our login."""
+    is_permanent = 500 <= code < 600 and code not in _AUTHENTICATION_CODES
+    return Undeliverable(reason) if is_permanent else NotDelivered(reason)

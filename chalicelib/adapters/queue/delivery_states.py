@@ -1,8 +1,8 @@
-"""What became of deliveries that a queue brings, as records: they can be written anew, but not deleted.
+"""The states of deliveries on a queue, stored as view records, which can be overwritten but not deleted.
 
-Each delivery has a record of where it stands, so that a message that comes again is dropped. Those that were parked
-have another one, in a view of its own that is read to list them: its `to` is odd as long as the delivery is parked,
-and even once it is retried or done.
+Each delivery has a record of its state, so that a repeated message is ignored. A delivery that was ever parked has a
+second record in a view that lists the parked ones. The version of that record is odd while the delivery is parked, and
+even after it was retried or finished.
 """
 
 from collections import Counter
@@ -13,121 +13,129 @@ from typing import Literal, Protocol
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain.notifications.delivery import Delivery, Parked
-from chalicelib.domain.notifications.delivery_message import Queued, Standing
-from chalicelib.domain.views.record import END, Change, Record
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
+from chalicelib.domain.views.record import MAX_CHARACTER, ConditionalWrite, Record
 
-MOST_COUNTED = 1_000
-"""More than so many are not counted: that would read them all."""
-LONGEST_ITEM_BYTES = 1_024
+MAX_COUNTED = 1_000
+"""Counting stops here, because it reads every record."""
+MAX_ITEM_BYTES = 1_024
 
 
-class Records(Protocol):
-    """Where records are kept. Reads are strongly consistent."""
+class RecordStore(Protocol):
+    """The part of the `Views` port that is used here. Reads are strongly consistent."""
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        """Those of the items that there are, by item."""
+        """Existing records, by item."""
 
     def range(self, view: str, start: str, end: str) -> Iterator[Record]:
-        """Records with `start <= item < end` in the order of their items' bytes."""
+        """Records with `start <= item < end`, ordered by the bytes of their items."""
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        """Write each change by itself; return those refused because the stored record is not what it was."""
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        """Apply each change independently. Return those refused because the stored record has changed meanwhile."""
 
 
-class DeliveryRecords:
-    """What is remembered of the deliveries of all servers."""
+class DeliveryStates:
+    """Stores the states of the deliveries of all servers."""
 
-    def __init__(self, records: Records) -> None:
+    def __init__(self, records: RecordStore) -> None:
         self._records = records
 
-    def parked(self, server: int, observer: str, after: str, most: int) -> list[Parked]:
-        """Those that nobody tries any more, after the one with the id `after`, in order of their ids."""
-        found = self._records.range(_parked_view(server, observer), after, END)
-        return [_parked(record) for record in islice((one for one in found if _is_listed(one, after)), most)]
+    def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
+        """Deliveries that are no longer retried, ordered by id, with ids greater than `after`."""
+        records = self._records.range(_parked_view(server, observer), after, MAX_CHARACTER)
+        listed = (record for record in records if _is_parked(record) and record.item != after)
+        return [_parse_parked(record) for record in islice(listed, limit)]
 
     def counts(self, server: int, observer: str) -> dict[str, int]:
-        """How many are parked, and were sent or dropped, up to a limit.
+        """Numbers of deliveries by state, up to `MAX_COUNTED`.
 
-        Those that wait are minus 1, not known: a queue does not tell observers apart.
+        `waiting` is -1 for unknown, because a queue does not count messages per observer.
         """
-        known = islice(self._records.range(_view(server, observer), "", END), MOST_COUNTED)
-        found = Counter(_standing(record).state for record in known)
-        parked = (one for one in self._records.range(_parked_view(server, observer), "", END) if _is_listed(one))
+        records = islice(self._records.range(_state_view(server, observer), "", MAX_CHARACTER), MAX_COUNTED)
+        states = Counter(_parse_state(record).state for record in records)
+        parked_view = self._records.range(_parked_view(server, observer), "", MAX_CHARACTER)
+        parked = islice((record for record in parked_view if _is_parked(record)), MAX_COUNTED)
         return {
             "waiting": -1,
-            "parked": sum(1 for _ in islice(parked, MOST_COUNTED)),
-            "sent": found["sent"],
-            "dropped": found["dropped"],
+            "parked": sum(1 for _ in parked),
+            "sent": states["sent"],
+            "dropped": states["dropped"],
         }
 
-    def standing(self, queued: Queued) -> Standing:
-        """What is remembered of the delivery."""
-        own = queued.delivery
-        found = self._records.get(_view(own.server, own.observer), [own.id]).get(own.id)
-        return Standing() if found is None else _standing(found)
+    def state(self, message: DeliveryMessage) -> DeliveryState:
+        delivery = message.delivery
+        record = self._records.get(_state_view(delivery.server, delivery.observer), [delivery.id]).get(delivery.id)
+        return DeliveryState() if record is None else _parse_state(record)
 
-    def tried(self, queued: Queued, tries: int, seen: Standing) -> Standing:
-        """Remember that it is being tried; `seen` is what was remembered before."""
-        retry = queued.retry
-        return self._change(queued, seen, lambda now: None if now.is_over(retry) else now.tried(retry, tries))
+    def record_attempt(self, message: DeliveryMessage, tries: int, seen: DeliveryState) -> DeliveryState:
+        """Store the number of tries and return the stored state. `seen` is the state that the caller has read."""
+        retry = message.retry
+        return self._update(
+            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_attempt(retry, tries)
+        )
 
-    def done(self, queued: Queued, state: Literal["sent", "dropped"], seen: Standing) -> None:
-        """Remember that there is nothing to do any more."""
-        now = self._change(queued, seen, lambda now: None if now.is_done else now.done(state))
+    def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None:
+        now = self._update(message, seen, lambda now: None if now.is_done else now.after_outcome(state))
         if now.version > 1:
-            # Somebody may have given it up while it was still under way.
-            self._unlist(queued.delivery)
+            # Another worker may have parked it while this attempt was under way.
+            self._unlist(message.delivery)
 
-    def park(self, queued: Queued, parked: Parked, seen: Standing) -> None:
-        """List it, and try it no more."""
-        self._list(queued, parked)
-        retry, tries = queued.retry, parked.tries
-        now = self._change(queued, seen, lambda now: None if now.is_over(retry) else now.parked(retry, tries))
+    def park(self, message: DeliveryMessage, parked: Parked, seen: DeliveryState) -> None:
+        """List the delivery as failed and stop attempting it."""
+        self._list(message, parked)
+        retry, tries = message.retry, parked.tries
+        now = self._update(
+            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_parking(retry, tries)
+        )
         if now.is_done:
-            self._unlist(queued.delivery)
+            self._unlist(message.delivery)
 
-    def to_retry(self, server: int, observer: str, ids: Sequence[str]) -> dict[str, Queued]:
-        """Those of the deliveries that are parked, as they are to be queued again."""
-        possible = [one for one in ids if one and len(one.encode()) <= LONGEST_ITEM_BYTES]
-        found = self._records.get(_parked_view(server, observer), possible)
+    def parked_messages(self, server: int, observer: str, ids: Sequence[str]) -> dict[str, DeliveryMessage]:
+        """New messages that retry those of the deliveries that are parked, by delivery id."""
+        valid_ids = [delivery_id for delivery_id in ids if delivery_id and len(delivery_id.encode()) <= MAX_ITEM_BYTES]
+        records = self._records.get(_parked_view(server, observer), valid_ids)
         return {
-            item: Queued(_parked(record).delivery, _retry(record) + 1)
-            for item, record in found.items()
-            if _is_listed(record)
+            item: DeliveryMessage(_parse_parked(record).delivery, _retry_number(record) + 1)
+            for item, record in records.items()
+            if _is_parked(record)
         }
 
-    def retried(self, queued: Queued) -> bool:
-        """List it no more, as it is queued again; False if somebody else was first."""
-        return self._unlist(queued.delivery, queued.retry - 1)
+    def mark_retried(self, message: DeliveryMessage) -> bool:
+        """Remove the delivery from the list of parked ones. Returns False if another caller already did."""
+        return self._unlist(message.delivery, message.retry - 1)
 
-    def _change(self, queued: Queued, seen: Standing, new: Callable[[Standing], Standing | None]) -> Standing:
-        """Remember something new, unless that is None; what is remembered then."""
-        while (wanted := new(seen)) is not None:
-            record = _record(queued.delivery, wanted)
-            if not self._records.put([Change(record, seen.version or None)]):
-                return wanted
-            seen = self.standing(queued)
+    def _update(
+        self, message: DeliveryMessage, seen: DeliveryState, change: Callable[[DeliveryState], DeliveryState | None]
+    ) -> DeliveryState:
+        """Apply `change` to the current state until the write succeeds or `change` returns None."""
+        while (changed := change(seen)) is not None:
+            record = _state_record(message.delivery, changed)
+            if not self._records.put([ConditionalWrite(record, seen.version or None)]):
+                return changed
+            seen = self.state(message)
         return seen
 
-    def _list(self, queued: Queued, parked: Parked) -> None:
-        own, to = queued.delivery, 2 * queued.retry + 1
-        view = _parked_view(own.server, own.observer)
-        data = {"tries": parked.tries, "error": parked.error, "at": parked.at_ms, "delivery": Queued(own).text}
-        record = Record(view, own.id, to, to_json(data).decode())
-        stored = self._records.get(view, [own.id]).get(own.id)
-        if stored is None or stored.to < to:
-            self._records.put([Change(record, None if stored is None else stored.to)])
+    def _list(self, message: DeliveryMessage, parked: Parked) -> None:
+        delivery, version = message.delivery, 2 * message.retry + 1
+        view = _parked_view(delivery.server, delivery.observer)
+        text = DeliveryMessage(delivery).text
+        data = {"tries": parked.tries, "error": parked.error, "at": parked.at_ms, "delivery": text}
+        record = Record(view, delivery.id, version, to_json(data).decode())
+        stored = self._records.get(view, [delivery.id]).get(delivery.id)
+        if stored is None or stored.version < version:
+            self._records.put([ConditionalWrite(record, None if stored is None else stored.version)])
 
     def _unlist(self, delivery: Delivery, retry: int | None = None) -> bool:
-        """Mark it as not parked any more, if it is, since this retry or whichever; whether this call did so."""
+        """Mark the delivery as not parked, if it was parked in this retry (or in any). Returns whether it changed."""
         view = _parked_view(delivery.server, delivery.observer)
         stored = self._records.get(view, [delivery.id]).get(delivery.id)
-        if stored is None or not _is_listed(stored) or retry not in (None, _retry(stored)):
+        if stored is None or not _is_parked(stored) or retry not in (None, _retry_number(stored)):
             return False
-        return not self._records.put([Change(Record(view, stored.item, stored.to + 1, stored.data), stored.to)])
+        unlisted = Record(view, stored.item, stored.version + 1, stored.data)
+        return not self._records.put([ConditionalWrite(unlisted, stored.version)])
 
 
-def _view(server: int, observer: str) -> str:
+def _state_view(server: int, observer: str) -> str:
     return f"{server}/delivery/{observer}"
 
 
@@ -135,23 +143,24 @@ def _parked_view(server: int, observer: str) -> str:
     return f"{server}/parked/{observer}"
 
 
-def _record(own: Delivery, standing: Standing) -> Record:
-    data = {"state": standing.state, "retry": standing.retry, "tries": standing.tries}
-    return Record(_view(own.server, own.observer), own.id, standing.version, to_json(data).decode())
+def _state_record(delivery: Delivery, state: DeliveryState) -> Record:
+    data = {"state": state.state, "retry": state.retry, "tries": state.tries}
+    view = _state_view(delivery.server, delivery.observer)
+    return Record(view, delivery.id, state.version, to_json(data).decode())
 
 
-def _standing(record: Record) -> Standing:
-    return Standing(**from_json(record.data), version=record.to)
+def _parse_state(record: Record) -> DeliveryState:
+    return DeliveryState(**from_json(record.data), version=record.version)
 
 
-def _is_listed(record: Record, after: str = "") -> bool:
-    return record.to % 2 == 1 and record.item != after
+def _is_parked(record: Record) -> bool:
+    return record.version % 2 == 1
 
 
-def _retry(record: Record) -> int:
-    return (record.to - 1) // 2
+def _retry_number(record: Record) -> int:
+    return (record.version - 1) // 2
 
 
-def _parked(record: Record) -> Parked:
+def _parse_parked(record: Record) -> Parked:
     data = from_json(record.data)
-    return Parked(Queued.parse(data["delivery"]).delivery, data["tries"], data["error"], data["at"])
+    return Parked(DeliveryMessage.parse(data["delivery"]).delivery, data["tries"], data["error"], data["at"])

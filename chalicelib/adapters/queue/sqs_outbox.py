@@ -1,4 +1,4 @@
-"""The port `Outbox` on SQS: a FIFO queue for what waits, records for what is parked and what was delivered."""
+"""The port `Outbox` on SQS: waiting deliveries in a FIFO queue, the states of deliveries in view records."""
 
 import hashlib
 import logging
@@ -9,111 +9,121 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from chalicelib.adapters.aws.protocol import Calls, Refusal
-from chalicelib.adapters.queue.delivery_states import DeliveryRecords, Records
-from chalicelib.adapters.templates.text import said
+from chalicelib.adapters.aws.protocol import ServiceClient, ServiceError
+from chalicelib.adapters.queue.delivery_states import DeliveryStates, RecordStore
+from chalicelib.adapters.templates.text import shorten_reason
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.notifications.delivery import Delivery
-from chalicelib.domain.notifications.delivery_message import Queued
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 
-BATCH = 10
-"""SQS takes so many messages at once."""
-ATTEMPTS = 4
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 11 * 3600
-"""SQS hides a message for twelve hours at most, counted from when it brought it."""
+MAX_BATCH = 10
+"""The limit of SQS for messages per call."""
+MAX_SEND_ATTEMPTS = 4
+MAX_VISIBILITY_TIMEOUT_S = 11 * 3600
+"""SQS allows twelve hours, counted from the receipt of the message."""
 
+_BACKOFF = Backoff(initial_s=0.1)
 _log = logging.getLogger("annals")
 
 
-class SqsOutbox(DeliveryRecords):
-    """The outbox of all servers in one queue; what has the same observer and key is one group there."""
+class SqsOutbox(DeliveryStates):
+    """The outbox of all servers in one queue. An observer and an event key together form a message group."""
 
     def __init__(
-        self, connect: Callable[[], Calls], queue_url: str, views: Records, pause: Callable[[float], None] = time.sleep
+        self,
+        connect: Callable[[], ServiceClient],
+        queue_url: str,
+        records: RecordStore,
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        super().__init__(views)
+        super().__init__(records)
         self._connect = connect
         self._queue_url = queue_url
-        self._pause = pause
+        self._sleep = sleep
 
     @cached_property
-    def _client(self) -> Calls:
-        """Made when first needed: most functions send nothing."""
+    def _client(self) -> ServiceClient:
+        """Created on first use, because most functions send nothing."""
         return self._connect()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        """Keep them durably, in this order; those that were put before are not put again.
+        """Store deliveries durably, in this order. Deliveries that were already put are ignored.
 
-        The queue itself drops repeats for five minutes, whoever delivers drops later ones. After `Unavailable` some
-        are in the queue; to put all of them again is right.
+        SQS ignores repeats for five minutes, and the worker ignores later ones. After `Unavailable` some deliveries
+        are in the queue, and the caller should put all of them again.
         """
-        self._send(map(Queued, deliveries))
+        self._send(map(DeliveryMessage, deliveries))
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
-        """Try parked ones again, from the first of five tries; how many there were."""
-        again = self.to_retry(server, observer, ids).values()
-        self._send(again)
-        return sum(map(self.retried, again))
+        """Put parked deliveries back into the queue with all their tries, and return how many there were."""
+        messages = self.parked_messages(server, observer, ids).values()
+        self._send(messages)
+        return sum(map(self.mark_retried, messages))
 
-    def postpone(self, receipts: Sequence[str], pause_s: float) -> None:
-        """Have the queue bring messages that it brought once more, after a pause; all of one group, in order."""
-        timeout_s = math.ceil(min(pause_s, LONGEST_PAUSE_S))
-        for start in range(0, len(receipts), BATCH):
+    def postpone(self, receipts: Sequence[str], delay_s: float) -> None:
+        """Hide messages of one group, in order, until the queue delivers them again after `delay_s`."""
+        timeout_s = math.ceil(min(delay_s, MAX_VISIBILITY_TIMEOUT_S))
+        for start in range(0, len(receipts), MAX_BATCH):
             entries = [
-                {"Id": str(n), "ReceiptHandle": receipt, "VisibilityTimeout": timeout_s}
-                for n, receipt in enumerate(receipts[start : start + BATCH])
+                {"Id": str(index), "ReceiptHandle": receipt, "VisibilityTimeout": timeout_s}
+                for index, receipt in enumerate(receipts[start : start + MAX_BATCH])
             ]
-            self._called("ChangeMessageVisibilityBatch", entries)
+            self._call("ChangeMessageVisibilityBatch", entries)
 
-    def _send(self, some: Iterable[Queued]) -> None:
-        """Send all of them, but of each group only one at once: of a batch any one may fail, and none may overtake."""
-        waiting: dict[str, deque[Queued]] = {}
-        for one in some:
-            waiting.setdefault(_group(one.delivery), deque()).append(one)
-        groups, attempts = deque(waiting), 0
+    def _send(self, messages: Iterable[DeliveryMessage]) -> None:
+        """Send all messages, but at most one per group and batch.
+
+        SQS may reject any message of a batch, and then its successors in the group must not be sent before it.
+        """
+        by_group: dict[str, deque[DeliveryMessage]] = {}
+        for message in messages:
+            by_group.setdefault(_group_id(message.delivery), deque()).append(message)
+        groups, attempts = deque(by_group), 0
         while groups:
-            batch = [groups.popleft() for _ in range(min(BATCH, len(groups)))]
-            reasons = self._send_batch({group: waiting[group][0] for group in batch})
+            batch = [groups.popleft() for _ in range(min(MAX_BATCH, len(groups)))]
+            errors = self._send_batch({group: by_group[group][0] for group in batch})
             for group in batch:
-                if group not in reasons:
-                    waiting[group].popleft()
-            groups.extend(group for group in batch if group not in reasons and waiting[group])
-            groups.extendleft(reversed(reasons))
-            attempts = attempts + 1 if reasons else 0
-            if reasons:
-                self._wait(attempts, next(iter(reasons.values())))
+                if group not in errors:
+                    by_group[group].popleft()
+            groups.extend(group for group in batch if group not in errors and by_group[group])
+            groups.extendleft(reversed(errors))
+            attempts = attempts + 1 if errors else 0
+            if errors:
+                self._wait_before_retry(attempts, next(iter(errors.values())))
 
-    def _send_batch(self, by_group: Mapping[str, Queued]) -> dict[str, str]:
-        """Send one message of each group; which groups failed, and why."""
+    def _send_batch(self, by_group: Mapping[str, DeliveryMessage]) -> dict[str, str]:
+        """Send one message per group. Returns error codes of the groups that failed."""
         entries = [
             {
-                "Id": str(n),
-                "MessageBody": queued.text,
+                "Id": str(index),
+                "MessageBody": message.text,
                 "MessageGroupId": group,
-                "MessageDeduplicationId": _hash(f"{queued.delivery.id}#{queued.retry}"),
+                "MessageDeduplicationId": _hash(f"{message.delivery.id}#{message.retry}"),
             }
-            for n, (group, queued) in enumerate(by_group.items())
+            for index, (group, message) in enumerate(by_group.items())
         ]
-        answer = self._called("SendMessageBatch", entries)
-        sent = {entry["Id"] for entry in answer.get("Successful", ())}
-        codes = {entry["Id"]: entry["Code"] for entry in answer.get("Failed", ())}
-        return {group: codes.get(str(n), "no answer") for n, group in enumerate(by_group) if str(n) not in sent}
+        response = self._call("SendMessageBatch", entries)
+        sent = {entry["Id"] for entry in response.get("Successful", ())}
+        codes = {entry["Id"]: entry["Code"] for entry in response.get("Failed", ())}
+        return {
+            group: codes.get(str(index), "no answer") for index, group in enumerate(by_group) if str(index) not in sent
+        }
 
-    def _wait(self, attempts: int, reason: str) -> None:
-        if attempts >= ATTEMPTS:
-            raise Unavailable(f"SQS does not take deliveries: {said(reason)}")
-        _log.warning("SQS did not take all of a batch: %s", said(reason))
-        self._pause(FIRST_PAUSE_S * 2.0 ** (attempts - 1))
+    def _wait_before_retry(self, attempts: int, reason: str) -> None:
+        if attempts >= MAX_SEND_ATTEMPTS:
+            raise Unavailable(f"SQS rejected deliveries {attempts} times: {shorten_reason(reason)}")
+        _log.warning("SQS rejected a part of a batch, which is sent again: %s", shorten_reason(reason))
+        self._sleep(_BACKOFF.delay_s(attempts - 1))
 
-    def _called(self, operation: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
+    def _call(self, operation: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
         try:
             return self._client.call(operation, {"QueueUrl": self._queue_url, "Entries": entries})
-        except Refusal as refusal:
-            raise Unavailable(f"SQS refuses: {said(refusal.code)}") from refusal
+        except ServiceError as error:
+            raise Unavailable(f"SQS rejected {operation}: {shorten_reason(error.code)}") from error
 
 
-def _group(delivery: Delivery) -> str:
+def _group_id(delivery: Delivery) -> str:
     return _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}")[:32]
 
 

@@ -1,4 +1,4 @@
-"""Which hosts may be talked to, and at which of their addresses."""
+"""The hosts and IP addresses that webhooks may connect to."""
 
 import ipaddress
 import re
@@ -12,39 +12,39 @@ from urllib.parse import SplitResult, urlsplit
 from chalicelib.adapters.slack.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
-HTTPS = 443
+HTTPS_PORT = 443
 _PRIVATE = "private:"
 _UNICAST6 = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = [
     ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")
 ]
-"""Looks public to some versions of Python, but leads elsewhere (Teredo, 6to4) or nowhere."""
+"""Networks that some Python versions consider public, but that are tunnels (Teredo, 6to4) or not routed."""
 _PRIVATE_NETWORKS = [
     ipaddress.ip_network(text)
     for text in ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "100.64.0.0/10", "127.0.0.0/8", "::1/128", "fc00::/7")
 ]
-"""What people number their own networks with. Link-local is not here: clouds keep credentials there."""
+"""Private networks. Link-local addresses are excluded, because clouds serve credentials there."""
 
 SocketAddress = tuple[socket.AddressFamily, tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedHost:
-    """A host that may be talked to; if `is_private`, also where its address is not public."""
+    """A host that webhooks may connect to. If `is_private`, its address may be in a private network."""
 
     host: str
-    port: int = HTTPS
+    port: int = HTTPS_PORT
     is_private: bool = False
 
     @property
     def name(self) -> str:
-        """How it is written in a URL: without the port if that is the usual one."""
+        """Host and port as in a URL, without the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == HTTPS else f"{host}:{self.port}"
+        return host if self.port == HTTPS_PORT else f"{host}:{self.port}"
 
 
-def allowed_host(entry: str) -> AllowedHost:
-    """The host of an entry `host`, `host:port` or `private:host:port`; ValueError if it is none of these."""
+def parse_allowed_host(entry: str) -> AllowedHost:
+    """Parse `host`, `host:port` or `private:host:port`. Raises `ValueError`."""
     is_private = entry.startswith(_PRIVATE)
     name = entry.removeprefix(_PRIVATE)
     try:
@@ -54,52 +54,52 @@ def allowed_host(entry: str) -> AllowedHost:
         host, port = None, None
     if not host or port == 0 or parts.netloc != name or "@" in name or re.search(r"[^!-~]", name):
         raise ValueError(f"'{entry}' is not a host such as 'hooks.slack.com' or 'private:relay:8443'")
-    return AllowedHost(host, port or HTTPS, is_private)
+    return AllowedHost(host, port or HTTPS_PORT, is_private)
 
 
-def destination(url: SplitResult, allowed: Iterable[AllowedHost]) -> AllowedHost | None:
-    """The allowed host that `url` names, exactly and by its port; None if there is none."""
-    wanted = (url.hostname, HTTPS if url.port is None else url.port)
-    return next((host for host in allowed if (host.host, host.port) == wanted), None)
+def find_allowed_host(url: SplitResult, allowed: Iterable[AllowedHost]) -> AllowedHost | None:
+    """The allowed host with exactly the host and port of `url`, if any."""
+    host_and_port = (url.hostname, HTTPS_PORT if url.port is None else url.port)
+    return next((host for host in allowed if (host.host, host.port) == host_and_port), None)
 
 
 def resolve(host: AllowedHost, deadline: Deadline) -> list[SocketAddress]:
-    """The host's addresses, asked for once and all of them checked: `Undeliverable` if one is not permitted."""
-    found = _looked_up(host, deadline)
-    for _, address in found:
+    """Look up the addresses of the host. Raises `Undeliverable` if one of them is not permitted.
+
+    The caller must connect to these addresses and not resolve the name again, since DNS may answer differently.
+    """
+    addresses = _look_up(host, deadline)
+    for _, address in addresses:
         if not is_permitted(address[0], host.is_private):
             raise Undeliverable(f"{host.name} has an address that is not public, so nothing is sent there")
-    return found
+    return addresses
 
 
-def is_permitted(address: str, with_private: bool) -> bool:
-    """Tell whether `address` may be talked to: if it is public, or in a private network and `with_private`.
-
-    An IPv4 address within an IPv6 one is never permitted, whatever it is.
-    """
+def is_permitted(address: str, allow_private: bool) -> bool:
+    """Whether the address is public, or private if `allow_private`. IPv6 addresses that embed IPv4 never are."""
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if with_private and any(ip in network for network in _PRIVATE_NETWORKS):
+    if allow_private and any(ip in network for network in _PRIVATE_NETWORKS):
         return True
     if not ip.is_global or ip.is_private or ip.is_reserved or ip.is_multicast:
         return False
     return (ip.version == 4 or ip in _UNICAST6) and not any(ip in network for network in _NOT_PUBLIC)
 
 
-def _looked_up(host: AllowedHost, deadline: Deadline) -> list[SocketAddress]:
-    """What DNS says; in a thread, as that cannot be given a limit of time."""
-    found: list[SocketAddress] = []
-    failures: list[OSError | UnicodeError] = []
+def _look_up(host: AllowedHost, deadline: Deadline) -> list[SocketAddress]:
+    """Query DNS in a separate thread, because `getaddrinfo` has no timeout."""
+    addresses: list[SocketAddress] = []
+    errors: list[OSError | UnicodeError] = []
 
     def look_up() -> None:
         try:
             entries = socket.getaddrinfo(host.host, host.port, type=socket.SOCK_STREAM)
-            found.extend((entry[0], entry[4]) for entry in entries)
-        except (OSError, UnicodeError) as failure:
-            failures.append(failure)
+            addresses.extend((entry[0], entry[4]) for entry in entries)
+        except (OSError, UnicodeError) as error:
+            errors.append(error)
 
-    thread = Thread(target=look_up, name="look up a host", daemon=True)
+    thread = Thread(target=look_up, name="resolve a host", daemon=True)
     thread.start()
-    thread.join(deadline.left_s())
-    if not found:
-        raise OSError("its name cannot be looked up") from next(iter(failures), None)
-    return found
+    thread.join(deadline.remaining_s())
+    if not addresses:
+        raise OSError("its name cannot be resolved") from next(iter(errors), None)
+    return addresses

@@ -1,4 +1,4 @@
-"""Limits for a whole conversation, however many steps a server makes of it and however much it says."""
+"""A deadline and a size limit for a whole conversation with a server, however many reads it takes."""
 
 import io
 import socket
@@ -10,43 +10,41 @@ if TYPE_CHECKING:
 
 
 class Deadline:
-    """`seconds` from now, with at most `step_s` for each wait until then."""
+    """A point in time `seconds` from now. A single wait until then takes at most `step_s`."""
 
     def __init__(self, seconds: float, step_s: float) -> None:
         self._end = time.monotonic() + seconds
         self._step_s = step_s
 
-    def left_s(self) -> float:
-        """How long the next step may take; TimeoutError if the time is over."""
-        left_s = self._end - time.monotonic()
-        if left_s <= 0:
+    def remaining_s(self) -> float:
+        """Timeout for the next wait. Raises `TimeoutError` after the deadline."""
+        remaining_s = self._end - time.monotonic()
+        if remaining_s <= 0:
             raise TimeoutError("timed out")
-        return min(left_s, self._step_s)
+        return min(remaining_s, self._step_s)
 
 
-def reader(connection: socket.socket, deadline: Deadline, most_bytes: int) -> io.BufferedReader:
-    """What `connection` sends until the deadline, also if it comes byte by byte; OSError after `most_bytes`."""
-    return io.BufferedReader(_Received(connection, deadline, most_bytes))
+def open_reader(connection: socket.socket, deadline: Deadline, max_bytes: int) -> io.BufferedReader:
+    """A reader that raises `TimeoutError` after the deadline, and `OSError` after `max_bytes`."""
+    return io.BufferedReader(_DeadlineReader(connection, deadline, max_bytes))
 
 
-class _Received(io.RawIOBase):
-    """The bytes that a socket receives; each wait is measured anew."""
+class _DeadlineReader(io.RawIOBase):
+    """Reads from a socket with a new timeout for each read."""
 
-    def __init__(self, connection: socket.socket, deadline: Deadline, most_bytes: int) -> None:
+    def __init__(self, connection: socket.socket, deadline: Deadline, max_bytes: int) -> None:
         super().__init__()
         self._connection = connection
         self._deadline = deadline
-        self._left = most_bytes
+        self._remaining_bytes = max_bytes
 
     def readable(self) -> bool:
-        """Yes: for that it is here."""
         return True
 
     def readinto(self, buffer: "WriteableBuffer") -> int:
-        """Wait for the next bytes."""
-        if self._left <= 0:
-            raise OSError("the answer is too long")
-        self._connection.settimeout(self._deadline.left_s())
+        if self._remaining_bytes <= 0:
+            raise OSError("the response is too long")
+        self._connection.settimeout(self._deadline.remaining_s())
         count = self._connection.recv_into(buffer)
-        self._left -= count
+        self._remaining_bytes -= count
         return count

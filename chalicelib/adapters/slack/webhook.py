@@ -1,4 +1,4 @@
-"""Messages to Slack's incoming webhooks, and to nowhere else."""
+"""Posts messages to Slack's incoming webhooks, and only to allowed hosts."""
 
 import http.client
 import re
@@ -13,78 +13,87 @@ from typing import cast
 from urllib.parse import SplitResult, urlsplit
 
 from chalicelib.adapters.mail.message import Clock, now_ms
-from chalicelib.adapters.slack.allowed_hosts import AllowedHost, SocketAddress, allowed_host, destination, resolve
-from chalicelib.adapters.slack.io_deadline import Deadline, reader
-from chalicelib.adapters.templates.text import said
+from chalicelib.adapters.slack.allowed_hosts import (
+    AllowedHost,
+    SocketAddress,
+    find_allowed_host,
+    parse_allowed_host,
+    resolve,
+)
+from chalicelib.adapters.slack.io_deadline import Deadline, open_reader
+from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.domain.errors import NotDelivered, Undeliverable
 from chalicelib.domain.notifications.delivery import SlackPost
 
-NO_URL = "No destination URL"
-ALLOWED = ("hooks.slack.com",)
+MISSING_URL = "No destination URL"
+DEFAULT_ALLOWED_HOSTS = ("hooks.slack.com",)
 TIMEOUT_S = 10
-LONGEST_PAUSE_S = 3600
-MOST_BYTES = 64 * 1024
-"""As much of an answer as is read, headers and all."""
+MAX_RETRY_AFTER_S = 3600
+MAX_RESPONSE_BYTES = 64 * 1024
+"""Including headers."""
 
-_MOST_TEXT = 1000
-_SECRET = 6
-"""The shortest part of a path that may be a secret."""
-_LATER = {408, 425, 429}
-"""Refusals that ask for another try."""
+_MAX_TEXT_BYTES = 1000
+_MIN_SECRET_CHARS = 6
+"""Minimum length of a part of the path that is treated as secret."""
+_RETRYABLE_STATUSES = {408, 425, 429}
+"""Client errors after which a retry may succeed."""
 
 
-def check_url(url: str, allowed: Sequence[str] = ALLOWED) -> None:
-    """Raise ValueError, which says why, if nothing could ever be posted to `url`. Asks no DNS."""
-    _checked(url, [allowed_host(entry) for entry in allowed])
+def check_url(url: str, allowed: Sequence[str] = DEFAULT_ALLOWED_HOSTS) -> None:
+    """Raise `ValueError` with the reason if messages cannot be posted to `url`. Does not query DNS."""
+    _parse_url(url, [parse_allowed_host(entry) for entry in allowed])
 
 
 class SlackPoster:
-    """Posts to webhooks of `allowed` hosts: `host`, `host:port` or, where its address is private, `private:host:port`.
+    """Posts to webhooks of the allowed hosts: `host`, `host:port`, or `private:host:port` for a private address.
 
-    To connect, to encrypt and to answer may take `timeout_s` each, and all of it together twice that.
+    Connecting, encrypting and answering may take `timeout_s` each, and all together twice that.
     """
 
-    def __init__(self, allowed: Sequence[str] = ALLOWED, timeout_s: float = TIMEOUT_S, clock: Clock = now_ms) -> None:
-        self._allowed = [allowed_host(entry) for entry in allowed]
+    def __init__(
+        self, allowed: Sequence[str] = DEFAULT_ALLOWED_HOSTS, timeout_s: float = TIMEOUT_S, clock: Clock = now_ms
+    ) -> None:
+        self._allowed = [parse_allowed_host(entry) for entry in allowed]
         self._timeout_s = timeout_s
         self._clock = clock
 
     def post(self, post: SlackPost) -> None:
-        """Post once, or raise `NotDelivered`; `Undeliverable` if the URL or the answer leaves no hope."""
+        """Raises `NotDelivered`, or `Undeliverable` if a retry cannot succeed."""
         try:
-            url, host = _checked(post.url, self._allowed)
-        except ValueError as refusal:
-            raise Undeliverable(str(refusal)) from refusal
+            url, host = _parse_url(post.url, self._allowed)
+        except ValueError as error:
+            raise Undeliverable(str(error)) from error
         try:
-            status, retry_after, text = self._answer(host, _request(url, host, post.json))
-        except ssl.SSLCertVerificationError as failure:
-            raise NotDelivered(f"{host.name} has no valid certificate: {said(failure.verify_message)}") from failure
-        except TimeoutError as failure:
-            raise NotDelivered(f"{host.name} did not answer in time") from failure
-        except http.client.HTTPException as failure:
-            raise NotDelivered(f"{host.name} broke off, or what it answered is not HTTP") from failure
-        except OSError as failure:
-            raise NotDelivered(f"{host.name} cannot be reached: {said(str(failure))}") from failure
-        pause_s = _pause_s(retry_after, self._clock())
-        _judge(status, f"{host.name} answered {status}{_without_secrets(text, url)}", pause_s)
+            status, retry_after, text = self._exchange(host, _request(url, host, post.json))
+        except ssl.SSLCertVerificationError as error:
+            reason = shorten_reason(error.verify_message)
+            raise NotDelivered(f"{host.name} has no valid certificate: {reason}") from error
+        except TimeoutError as error:
+            raise NotDelivered(f"{host.name} did not answer in time") from error
+        except http.client.HTTPException as error:
+            raise NotDelivered(f"{host.name} closed the connection or did not answer with HTTP") from error
+        except OSError as error:
+            raise NotDelivered(f"{host.name} cannot be reached: {shorten_reason(str(error))}") from error
+        retry_after_s = _parse_retry_after(retry_after, self._clock())
+        _raise_for_status(status, f"{host.name} answered {status}{_without_secrets(text, url)}", retry_after_s)
 
-    def _answer(self, host: AllowedHost, request: bytes) -> tuple[int, str | None, bytes]:
-        """Send `request`: the status, Retry-After, and the first of what is said about a refusal."""
+    def _exchange(self, host: AllowedHost, request: bytes) -> tuple[int, str | None, bytes]:
+        """Send `request`. Returns the status, Retry-After, and for failures the beginning of the body."""
         deadline = Deadline(2 * self._timeout_s, self._timeout_s)
-        with self._connected(host, deadline) as connection:
-            connection.settimeout(deadline.left_s())
+        with self._connect(host, deadline) as connection:
+            connection.settimeout(deadline.remaining_s())
             connection.sendall(request)
-            answering = cast("socket.socket", _Answering(connection, deadline))
-            with http.client.HTTPResponse(answering, method="POST") as response:
+            response_socket = cast("socket.socket", _ResponseSocket(connection, deadline))
+            with http.client.HTTPResponse(response_socket, method="POST") as response:
                 response.begin()
-                text = _text(response) if response.status >= 400 else b""
+                text = _read_text(response) if response.status >= 400 else b""
                 return response.status, response.getheader("Retry-After"), text
 
-    def _connected(self, host: AllowedHost, deadline: Deadline) -> ssl.SSLSocket:
-        """An encrypted connection to an address that was checked; the certificate is that of the host's name."""
-        plain = _opened(resolve(host, deadline), deadline)
+    def _connect(self, host: AllowedHost, deadline: Deadline) -> ssl.SSLSocket:
+        """Connect to an address that was checked. The certificate must match the name of the host."""
+        plain = _open_socket(resolve(host, deadline), deadline)
         try:
-            plain.settimeout(deadline.left_s())
+            plain.settimeout(deadline.remaining_s())
             return self._context.wrap_socket(plain, server_hostname=host.host)
         except BaseException:
             plain.close()
@@ -95,33 +104,33 @@ class SlackPoster:
         return ssl.create_default_context()
 
 
-class _Answering:
-    """As much of a socket as `HTTPResponse` wants."""
+class _ResponseSocket:
+    """The part of a socket that `HTTPResponse` uses, with a deadline."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
-        self._reader = reader(connection, deadline, MOST_BYTES)
+        self._reader = open_reader(connection, deadline, MAX_RESPONSE_BYTES)
 
     def makefile(self, _mode: str) -> BufferedReader:
         return self._reader
 
 
-def _checked(url: str, allowed: Iterable[AllowedHost]) -> tuple[SplitResult, AllowedHost]:
-    """The URL and its host. No reason names the path: who knows that can post."""
+def _parse_url(url: str, allowed: Iterable[AllowedHost]) -> tuple[SplitResult, AllowedHost]:
+    """Raises `ValueError`. Its message never contains the path, because the path is the secret of the webhook."""
     if not url.strip():
-        raise ValueError(NO_URL)
+        raise ValueError(MISSING_URL)
     if re.search(r"[^!-~]|\\", url):
-        raise ValueError("the URL holds a character that no URL may hold")
+        raise ValueError("the URL contains a character that is not allowed in URLs")
     try:
         parts = urlsplit(url)
-        host = destination(parts, allowed)
+        host = find_allowed_host(parts, allowed)
     except ValueError:
-        raise ValueError("the URL is not one: its host or its port is malformed") from None
+        raise ValueError("the URL has a malformed host or port") from None
     if parts.scheme != "https":
         raise ValueError("the URL does not begin with https://")
     if "@" in parts.netloc:
-        raise ValueError("the URL holds a user or a password")
+        raise ValueError("the URL contains a user or a password")
     if host is None:
-        raise ValueError(f"'{said(parts.netloc)}' is not among the hosts that messages may go to")
+        raise ValueError(f"'{shorten_reason(parts.netloc)}' is not among the allowed hosts (SLACK_HOSTS)")
     return parts, host
 
 
@@ -139,27 +148,27 @@ def _request(url: SplitResult, host: AllowedHost, json: str) -> bytes:
     return "\r\n".join([*head, "", ""]).encode("ascii") + body
 
 
-def _opened(addresses: Iterable[SocketAddress], deadline: Deadline) -> socket.socket:
-    """A connection to the first address that takes one."""
-    refusal: OSError = ConnectionError("it has no address")
+def _open_socket(addresses: Iterable[SocketAddress], deadline: Deadline) -> socket.socket:
+    """Connect to the first address that accepts. Raises the error of the last one."""
+    last_error: OSError = ConnectionError("it has no address")
     for family, address in addresses:
         connection = socket.socket(family, socket.SOCK_STREAM)
         try:
-            connection.settimeout(deadline.left_s())
+            connection.settimeout(deadline.remaining_s())
             connection.connect(address)
-        except OSError as failure:
+        except OSError as error:
             connection.close()
-            refusal = failure
+            last_error = error
         else:
             return connection
-    raise refusal
+    raise last_error
 
 
-def _text(response: http.client.HTTPResponse) -> bytes:
-    """The first of the body, as much as comes: the status matters more."""
+def _read_text(response: http.client.HTTPResponse) -> bytes:
+    """The beginning of the body, as far as it can be read. The status is more important than a complete text."""
     text = b""
     try:
-        while len(text) < _MOST_TEXT and (more := response.read1(_MOST_TEXT)):
+        while len(text) < _MAX_TEXT_BYTES and (more := response.read1(_MAX_TEXT_BYTES)):
             text += more
     except (OSError, http.client.HTTPException, ValueError):
         return text
@@ -167,38 +176,37 @@ def _text(response: http.client.HTTPResponse) -> bytes:
 
 
 def _without_secrets(text: bytes, url: SplitResult) -> str:
-    """What was said, in brackets; parts of the URL that it repeats are left out."""
+    """The text for an error message, without parts of the URL that the server repeated."""
     line = text.decode("utf-8", "replace")
     secrets = [url.path, url.query, *url.path.split("/")]
-    for secret in (secret for secret in secrets if len(secret) >= _SECRET):
+    for secret in (secret for secret in secrets if len(secret) >= _MIN_SECRET_CHARS):
         line = line.replace(secret, "…")
-    return f": {said(line)}" if line.strip() else ""
+    return f": {shorten_reason(line)}" if line.strip() else ""
 
 
-def _judge(status: int, reason: str, pause_s: float | None) -> None:
-    """Raise what an answer means, unless it is a success."""
+def _raise_for_status(status: int, reason: str, retry_after_s: float | None) -> None:
     match status:
         case _ if 200 <= status < 300:
             return
         case _ if 300 <= status < 400:
             raise Undeliverable(f"{reason}, but redirects are not followed")
-        case _ if 400 <= status < 500 and status not in _LATER:
+        case _ if 400 <= status < 500 and status not in _RETRYABLE_STATUSES:
             raise Undeliverable(reason)
         case _:
-            raise NotDelivered(reason, pause_s)
+            raise NotDelivered(reason, retry_after_s)
 
 
-def _pause_s(retry_after: str | None, now_ms: int) -> float | None:
-    """The seconds of a Retry-After, in seconds or as a date, an hour at most; None if there is none that is clear."""
-    text = (retry_after or "").strip()
+def _parse_retry_after(value: str | None, now_ms: int) -> float | None:
+    """Retry-After (seconds or a date) as seconds, at most an hour. None if it is missing or not valid."""
+    text = (value or "").strip()
     if text.isascii() and text.isdigit():
-        return float(min(int(text[:9]), LONGEST_PAUSE_S))
+        return float(min(int(text[:9]), MAX_RETRY_AFTER_S))
     try:
-        moment = parsedate_to_datetime(text)
+        date = parsedate_to_datetime(text)
     except (ValueError, TypeError, IndexError):
         return None
-    return min(max(_seconds(moment) - now_ms / 1000, 0.0), float(LONGEST_PAUSE_S))
+    return min(max(_timestamp(date) - now_ms / 1000, 0.0), float(MAX_RETRY_AFTER_S))
 
 
-def _seconds(moment: datetime) -> float:
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _timestamp(date: datetime) -> float:
+    return (date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp()

@@ -1,4 +1,8 @@
-"""The SQLite file: its schema, one connection that writes, a few that read."""
+"""A SQLite file: its schema, one connection for writes and a pool of connections for reads.
+
+Threads: any thread may read or write. Writers take turns, readers never wait.
+Locks: `_write_lock` protects the write connection. It is held from BEGIN to COMMIT, and while the database is closed.
+"""
 
 import re
 import sqlite3
@@ -8,28 +12,28 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from chalicelib.adapters.sqlite.failures import Answered, opening
-from chalicelib.adapters.sqlite.files import Files
+from chalicelib.adapters.sqlite.failures import ErrorTranslator, translate_open_errors
+from chalicelib.adapters.sqlite.files import FileGuard
 from chalicelib.domain.errors import Unusable
 
 SCHEMA_VERSION = 1
-IDLE_READERS = 8
-BUSY_S = 5.0
+MAX_IDLE_READERS = 8
+BUSY_TIMEOUT_S = 5.0
 
 LOG_SCHEMA = """
 CREATE TABLE log (
-    place INTEGER PRIMARY KEY,  -- server * 2**40 + session: one tree, and appending goes to its end
+    place INTEGER PRIMARY KEY,  -- server * 2**40 + session, so that a log is a contiguous range
     at    INTEGER NOT NULL,     -- EventId of the first event
-    n     INTEGER NOT NULL,     -- how many events
-    prev  INTEGER NOT NULL,     -- EventId of the last event of the session before
+    n     INTEGER NOT NULL,     -- number of events
+    prev  INTEGER NOT NULL,     -- EventId of the last event of the previous session
     req   TEXT NOT NULL,        -- id of the request that wrote it
-    body  TEXT NOT NULL         -- the events, a JSON array with one event a line
+    body  TEXT NOT NULL         -- the events, a JSON array with one event per line
 ) STRICT;
 CREATE TABLE receipt (
     server  INTEGER NOT NULL,
     key     TEXT NOT NULL,      -- the Idempotency-Key
-    digest  TEXT NOT NULL,      -- equal for equal requests
-    session INTEGER NOT NULL,   -- the commit that answered it
+    digest  TEXT NOT NULL,      -- digest of the request
+    session INTEGER NOT NULL,   -- the commit that the request wrote
     req     TEXT NOT NULL,      -- id of the request that wrote it
     expires INTEGER NOT NULL,   -- seconds since 1970
     PRIMARY KEY (server, key)
@@ -37,51 +41,51 @@ CREATE TABLE receipt (
 CREATE INDEX receipt_expires ON receipt (expires);
 """
 
-
-_TABLE = re.compile(r"CREATE TABLE (\w+)")
+_TABLE_NAME = re.compile(r"CREATE TABLE (\w+)")
 
 
 class Database:
-    """One file. Writers take turns; readers see what was committed when they began.
+    """One file. Readers see the state that was committed when they began.
 
-    A `durable` one has a transaction on the disk when it ends; another may lose the latest ones with the power. Who
-    writes waits `busy_s` at most for another process that writes.
+    A transaction of a `durable` database is on disk when it ends. Without `durable` a power failure may lose the latest
+    ones. A write waits at most `busy_timeout_s` for a writer in another process.
     """
 
-    def __init__(self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_s: float = BUSY_S) -> None:
+    def __init__(
+        self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
+    ) -> None:
         self._path = path
-        self._answered = Answered(path)
+        self._translate_errors = ErrorTranslator(path)
         self._schema = schema
-        # In WAL mode FULL is what makes COMMIT wait for the disk; NORMAL loses the latest, but never damages.
+        # In WAL mode COMMIT waits for the disk only with FULL. NORMAL may lose transactions, but never corrupts.
         self._synchronous = "FULL" if durable else "NORMAL"
-        self._turn = threading.Lock()
+        self._write_lock = threading.Lock()
         self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-        self._watcher: sqlite3.Connection | None = None
-        self._version = 0
-        with opening(path):
+        self._change_detector: sqlite3.Connection | None = None
+        self._data_version = 0
+        with translate_open_errors(path):
             self._writer = self._connect("rwc")
             self._writer.execute("BEGIN IMMEDIATE")
             with self._writer as connection:
                 self._prepare(connection)
-            self._writer.execute(f"PRAGMA busy_timeout = {int(busy_s * 1000)}")
-        self._files = Files(path)
-        self._transaction = _Transaction(self._writer, self._turn, self._answered, self._files)
+            self._writer.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
+        self._file_guard = FileGuard(path)
+        self._transaction = _Transaction(self._writer, self._write_lock, self._translate_errors, self._file_guard)
 
     def write(self, statement: str, values: Sequence[int | str]) -> None:
-        """One statement, a transaction by itself: done when this returns, or as if it had not been begun."""
-        with self._turn:
-            self._files.check()
-            with self._answered:
+        """Execute one statement as a transaction. If it raises, nothing was written."""
+        with self._write_lock:
+            self._file_guard.check()
+            with self._translate_errors:
                 self._writer.execute(statement, values)
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
-        """A transaction; nothing of it remains if the block raises."""
+    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+        """A transaction. It is rolled back if the block raises."""
         return self._transaction
 
     @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A connection to read with."""
-        with self._answered:
+    def reader(self) -> Iterator[sqlite3.Connection]:
+        with self._translate_errors:
             try:
                 connection = self._readers.get_nowait()
             except Empty:
@@ -89,84 +93,93 @@ class Database:
             try:
                 yield connection
             finally:
-                if self._readers.qsize() < IDLE_READERS:
+                if self._readers.qsize() < MAX_IDLE_READERS:
                     self._readers.put(connection)
                 else:
                     connection.close()
 
     def has_changed(self) -> bool:
-        """Tell whether another process may have written since this was asked last."""
-        with self._answered:
-            if self._watcher is None:
-                self._watcher = self._connect()
-            (version,) = self._watcher.execute("PRAGMA data_version").fetchone()
-        was, self._version = self._version, version
-        return bool(version != was)
+        """Whether this or another process may have written since the previous call. For one thread only."""
+        with self._translate_errors:
+            if self._change_detector is None:
+                self._change_detector = self._connect()
+            (version,) = self._change_detector.execute("PRAGMA data_version").fetchone()
+        previous_version, self._data_version = self._data_version, version
+        return bool(version != previous_version)
 
     def close(self) -> None:
-        """Let go of the file; all that was committed is in it."""
-        with self._turn:
+        with self._write_lock:
             while not self._readers.empty():
                 self._readers.get_nowait().close()
-            if self._watcher is not None:
-                self._watcher.close()
+            if self._change_detector is not None:
+                self._change_detector.close()
             self._writer.close()
 
     def _connect(self, mode: str = "rw") -> sqlite3.Connection:
-        """A connection; only the first one makes a file if there is none."""
-        address = f"{self._path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(address, timeout=BUSY_S, isolation_level=None, check_same_thread=False, uri=True)
+        """Open a connection. Mode `rw` fails if the file does not exist."""
+        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
+        connection = sqlite3.connect(
+            uri, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
+        )
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute(f"PRAGMA synchronous = {self._synchronous}")
         return connection
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        """Make the tables of a new file; refuse a file that is not ours."""
+        """Create the tables of a new file. Raise `Unusable` if the file is not a database of this schema."""
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > SCHEMA_VERSION:
-            raise Unusable(f"{self._path} was written by a newer Annals (format {version}): use that one")
+            raise Unusable(
+                f"{self._path} was written by a newer version of Annals (format {version}). Use that version"
+            )
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and not tables:
             for statement in self._schema.split(";\n"):
                 connection.execute(statement)
             connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-        elif not tables.issuperset(_TABLE.findall(self._schema)):
-            raise Unusable(f"{self._path} is a database of something else. Set DATA_DIR to another directory")
+        elif not tables.issuperset(_TABLE_NAME.findall(self._schema)):
+            raise Unusable(f"{self._path} is a database of another application. Set DATA_DIR to another directory")
 
 
 class _Transaction:
-    """What one writer after the other does: it is done with the block, or as if it had not been begun."""
+    """Context of a write transaction. One object serves all of them, because the lock admits one at a time."""
 
-    __slots__ = ("_answered", "_connection", "_files", "_turn")
+    __slots__ = ("_connection", "_file_guard", "_lock", "_translate_errors")
 
-    def __init__(self, connection: sqlite3.Connection, turn: threading.Lock, answered: Answered, files: Files) -> None:
+    def __init__(
+        self,
+        connection: sqlite3.Connection,
+        lock: threading.Lock,
+        translate_errors: ErrorTranslator,
+        file_guard: FileGuard,
+    ) -> None:
         self._connection = connection
-        self._turn = turn
-        self._answered = answered
-        self._files = files
+        self._lock = lock
+        self._translate_errors = translate_errors
+        self._file_guard = file_guard
 
     def __enter__(self) -> sqlite3.Connection:
-        self._turn.acquire()
+        self._lock.acquire()
         try:
-            self._files.check()
-            with self._answered:
+            self._file_guard.check()
+            with self._translate_errors:
                 self._connection.execute("BEGIN IMMEDIATE")
         except BaseException:
-            self._turn.release()
+            self._lock.release()
             raise
         return self._connection
 
     def __exit__(self, kind: object, failure: BaseException | None, trace: object) -> None:
         try:
-            with self._answered:
-                self._end(failure is None)
-            self._answered.__exit__(kind, failure, trace)
+            with self._translate_errors:
+                self._end(commit=failure is None)
+            self._translate_errors.__exit__(kind, failure, trace)
         finally:
-            self._turn.release()
+            self._lock.release()
 
-    def _end(self, is_good: bool) -> None:
+    def _end(self, *, commit: bool) -> None:
         try:
-            if is_good:
+            if commit:
                 self._connection.execute("COMMIT")
         finally:
             if self._connection.in_transaction:

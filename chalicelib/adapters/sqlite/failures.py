@@ -1,4 +1,4 @@
-"""What a failure of SQLite means, and what can be done about it."""
+"""Translate SQLite errors to errors of the domain, with advice for the operator."""
 
 import os
 import shutil
@@ -9,17 +9,20 @@ from pathlib import Path
 
 from chalicelib.domain.errors import AnnalsError, Unavailable, Unusable, Unwritable
 
-LEAST_BYTES = 128 * 1024
-"""What SQLite needs beside the file to open it."""
+MIN_FREE_BYTES = 128 * 1024
+"""Free disk space that SQLite needs to open a file."""
 
-_PRIMARY = 0xFF
-"""The part of an error's code that says which kind it is."""
-_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_NOT_TEXT = "Could not decode"
+_PRIMARY_CODE_MASK = 0xFF
+_DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
+_DECODE_ERROR = "Could not decode"
+"""Start of the message if Python cannot decode a text column."""
 
 
-class Answered:
-    """Raise what it means if the file cannot be read or written: locked, full, read-only, gone or damaged."""
+class ErrorTranslator:
+    """A context that translates SQLite errors of reads and writes.
+
+    It is a class and not a generator because it is entered for every read and write.
+    """
 
     __slots__ = ("_path",)
 
@@ -27,65 +30,65 @@ class Answered:
         self._path = path
 
     def __enter__(self) -> None:
-        """Entered for every read and write, which is why this is not a generator."""
+        pass
 
     def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
         if isinstance(failure, sqlite3.DatabaseError) and not isinstance(failure, sqlite3.IntegrityError):
-            raise _meaning(failure, self._path) from failure
+            raise _runtime_error(failure, self._path) from failure
 
 
 @contextmanager
-def opening(path: Path) -> Iterator[None]:
-    """Raise why the file cannot be opened, with its path and what to do: whoever reads it has no server yet."""
+def translate_open_errors(path: Path) -> Iterator[None]:
+    """Translate errors of opening the file. Their messages are for the operator, with the full path and advice."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         yield
     except OSError as failure:
-        raise Unwritable(f"{path.parent} cannot be made: {failure.strerror}. {_ELSEWHERE}") from failure
+        raise Unwritable(f"{path.parent} cannot be created: {failure.strerror}. {_MAKE_WRITABLE}") from failure
     except sqlite3.DatabaseError as failure:
-        raise _refusal(failure, path) from failure
+        raise _open_error(failure, path) from failure
 
 
-_ELSEWHERE = "Make it writable, or set DATA_DIR to another directory"
-_RESTORE = "`annals check` says where; then restore it from a backup (docs/operations.md)"
+_MAKE_WRITABLE = "Make it writable, or set DATA_DIR to another directory"
+_RESTORE = "Run `annals check` to see where, then restore it from a backup (docs/operations.md)"
 
 
-def _meaning(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
-    """The names of directories are nothing for whoever sent the request."""
-    match _kind(failure):
+def _runtime_error(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
+    """The message goes to clients, so it contains the file name but no directory."""
+    match _primary_code(failure):
         case sqlite3.SQLITE_FULL:
             return Unwritable(f"the disk is full: {path.name} cannot grow, and nothing was written")
         case sqlite3.SQLITE_READONLY:
             return Unwritable(f"{path.name} is read-only: nothing was written")
-        case sqlite3.SQLITE_IOERR if _is_on_a_read_only_disk(path):
+        case sqlite3.SQLITE_IOERR if _is_on_read_only_disk(path):
             return Unwritable(f"the disk has become read-only: nothing was written to {path.name}")
-        case kind if kind in _DAMAGED or str(failure).startswith(_NOT_TEXT):
-            return Unusable(f"{path.name} is damaged: {failure}; `annals check` says where")
+        case code if code in _DAMAGED_CODES or str(failure).startswith(_DECODE_ERROR):
+            return Unusable(f"{path.name} is damaged: {failure}. Run `annals check` to see where")
         case _:
             return Unavailable(f"the database does not answer: {failure}")
 
 
-def _refusal(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
-    kind = _kind(failure)
-    if kind in _DAMAGED:
+def _open_error(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
+    code = _primary_code(failure)
+    if code in _DAMAGED_CODES:
         return Unusable(f"{path} is damaged: {failure}. {_RESTORE}")
-    if kind == sqlite3.SQLITE_BUSY:
-        return Unavailable(f"{path} is in use by another process that does not let go of it")
+    if code == sqlite3.SQLITE_BUSY:
+        return Unavailable(f"{path} is locked by another process. Stop that process first")
     if path.is_dir():
-        return Unusable(f"{path} is a directory, where a database should be. Set DATA_DIR to another directory")
-    unwritable = next((one for one in (path.parent, path) if one.exists() and not os.access(one, os.W_OK)), None)
+        return Unusable(f"{path} is a directory, not a database file. Set DATA_DIR to another directory")
+    unwritable = next((p for p in (path.parent, path) if p.exists() and not os.access(p, os.W_OK)), None)
     if unwritable is not None:
-        return Unwritable(f"{unwritable} cannot be written to. {_ELSEWHERE}")
-    if kind == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < LEAST_BYTES:
+        return Unwritable(f"{unwritable} is not writable. {_MAKE_WRITABLE}")
+    if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < MIN_FREE_BYTES:
         return Unwritable(f"the disk is full: {path} cannot be opened. Free some space")
     return Unavailable(f"{path} cannot be opened: {failure}")
 
 
-def _kind(failure: sqlite3.DatabaseError) -> int:
-    """SQLite's own code; 0 if it is Python that complains."""
+def _primary_code(failure: sqlite3.DatabaseError) -> int:
+    """The primary result code of SQLite, or 0 if the error was raised by Python's sqlite3 module."""
     code: int = getattr(failure, "sqlite_errorcode", 0)
-    return code & _PRIMARY
+    return code & _PRIMARY_CODE_MASK
 
 
-def _is_on_a_read_only_disk(path: Path) -> bool:
+def _is_on_read_only_disk(path: Path) -> bool:
     return bool(os.statvfs(path.parent).f_flag & os.ST_RDONLY)

@@ -1,4 +1,4 @@
-"""The files of a database, and whether they are still where they were."""
+"""Detect that the files of an open database were moved, deleted or replaced."""
 
 import os
 import time
@@ -6,45 +6,55 @@ from pathlib import Path
 
 from chalicelib.domain.errors import Unwritable
 
-SETTLED_NS = 100_000_000
-"""A directory that changed so long ago will not change again without a trace: file systems count time in ticks of some
-milliseconds. Those that count in whole seconds are not believed at all."""
-_S_NS = 1_000_000_000
+MIN_UNCHANGED_NS = 100_000_000
+"""A directory whose last change is this old gets a new timestamp with its next change.
 
-_Look = tuple[int, ...]
+File systems count time in ticks of a few milliseconds, so two changes may share a timestamp. Timestamps of file systems
+that count whole seconds are not trusted at all.
+"""
+_SECOND_NS = 1_000_000_000
+
+_Stat = tuple[int, int, int]
+"""Device, inode and modification time."""
 
 
-class Files:
-    """A database and its log of writes: what is written to others than our paths lead to is lost with this process."""
+class FileGuard:
+    """Checks that the database and its write-ahead log are still the files that were opened.
+
+    Writes to a file that was moved, deleted or replaced would be lost when the process ends.
+    """
 
     def __init__(self, path: Path) -> None:
         self._name = path.name
         self._paths = str(path), f"{path}-wal"
-        self._identities = self._found()
+        self._identities = self._current_identities()
         self._folder = "" if path.is_symlink() else str(path.parent)
-        """Whoever moves, deletes or replaces a file changes its directory; behind a link, that is another one."""
-        self._seen: _Look | None = None
-        """The directory as it was when it was settled, and the files in place."""
+        """Moving, deleting or replacing a file changes its directory. Behind a link that is another directory."""
+        self._verified_folder: _Stat | None = None
+        """State of the directory when the files were last found in place."""
 
     def check(self) -> None:
-        """Refuse if they are not. Asked before each write: to look at the log of writes itself takes long after one."""
-        folder = _looked_at(self._folder)
-        if folder is not None and folder == self._seen:
+        """Raise `Unwritable` if a file is gone.
+
+        Called before each write. An unchanged directory proves that the files are in place. That is faster than `stat`
+        on the write-ahead log, which is slow right after a write.
+        """
+        folder = _stat(self._folder)
+        if folder is not None and folder == self._verified_folder:
             return
-        if self._found() != self._identities:
-            raise Unwritable(f"{self._name} was moved, deleted or replaced: nothing was written; start again")
-        if folder is not None and folder[2] % _S_NS and time.time_ns() - folder[2] > SETTLED_NS:
-            self._seen = folder
+        if self._current_identities() != self._identities:
+            raise Unwritable(f"{self._name} was moved, deleted or replaced: nothing was written. Restart the server")
+        if folder is not None and folder[2] % _SECOND_NS and time.time_ns() - folder[2] > MIN_UNCHANGED_NS:
+            self._verified_folder = folder
 
-    def _found(self) -> list[_Look | None]:
-        """Which files they are that our paths lead to."""
-        return [look and look[:2] for look in map(_looked_at, self._paths)]
+    def _current_identities(self) -> list[tuple[int, int] | None]:
+        """Device and inode of each file."""
+        return [stat and stat[:2] for stat in map(_stat, self._paths)]
 
 
-def _looked_at(name: str) -> _Look | None:
-    """Which one it is, and when it changed; None if there is none."""
+def _stat(name: str) -> _Stat | None:
     try:
-        found = os.stat(name)  # noqa: PTH116  (a Path takes its time)
+        stat = os.stat(name)  # noqa: PTH116  (faster than Path)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns
+    return stat.st_dev, stat.st_ino, stat.st_mtime_ns

@@ -1,25 +1,25 @@
-"""The port `Views` on SQLite, in a file of its own: it can be rebuilt, so it need not wait for the disk."""
+"""Views on SQLite, in a file of their own. It can be rebuilt from the log, so writes need not wait for the disk."""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
 
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.views.record import ConditionalWrite, Record
 
 PAGE_RECORDS = 500
-DROP_RECORDS = 1000
+MAX_DROP_RECORDS = 1000
 
 SCHEMA = """
 CREATE TABLE record (
-    view  TEXT NOT NULL,     -- which view of which server and generation
-    item  TEXT NOT NULL,     -- which item of it
+    view  TEXT NOT NULL,     -- server, generation and name of the view
+    item  TEXT NOT NULL,     -- item of the view
     "to"  INTEGER NOT NULL,  -- the session up to which it is folded
     data  TEXT NOT NULL,     -- JSON
     PRIMARY KEY (view, item)
 ) STRICT, WITHOUT ROWID
 """
 
-_RECORD = 'SELECT view, item, "to", data FROM record'
+_SELECT = 'SELECT view, item, "to", data FROM record'
 _INSERT = "INSERT INTO record VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = 'UPDATE record SET "to" = ?, data = ? WHERE view = ? AND item = ? AND "to" = ?'
 
@@ -27,55 +27,51 @@ _DROP = "DELETE FROM record WHERE view = ? AND item IN (SELECT item FROM record 
 
 
 class SqliteViews:
-    """The views of all servers in one file."""
+    """Implements `Views` with the views of all servers in one file. Thread-safe."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        """Those of the items that there are, by item."""
-        found: dict[str, Record] = {}
-        with self._database.reading() as connection:
+        records: dict[str, Record] = {}
+        with self._database.reader() as connection:
             for start in range(0, len(items), PAGE_RECORDS):
-                some = items[start : start + PAGE_RECORDS]
-                marks = ", ".join("?" * len(some))
-                rows = connection.execute(f"{_RECORD} WHERE view = ? AND item IN ({marks})", (view, *some))
-                found.update((row[1], Record(*row)) for row in rows)
-        return found
+                page = items[start : start + PAGE_RECORDS]
+                placeholders = ", ".join("?" * len(page))
+                rows = connection.execute(f"{_SELECT} WHERE view = ? AND item IN ({placeholders})", (view, *page))
+                records.update((row[1], Record(*row)) for row in rows)
+        return records
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        """Records with `start <= item < end` in the order of their items' bytes, or backwards, fetched page by page."""
         if backwards:
-            query = f"{_RECORD} WHERE view = ? AND item >= ? AND item < ? ORDER BY item DESC LIMIT {PAGE_RECORDS}"
+            query = f"{_SELECT} WHERE view = ? AND item >= ? AND item < ? ORDER BY item DESC LIMIT {PAGE_RECORDS}"
             while rows := self._page(query, (view, start, end)):
                 yield from (Record(*row) for row in rows)
                 end = rows[-1][1]
         else:
-            query = f"{_RECORD} WHERE view = ? AND item >= ? AND item < ? ORDER BY item LIMIT {PAGE_RECORDS}"
+            query = f"{_SELECT} WHERE view = ? AND item >= ? AND item < ? ORDER BY item LIMIT {PAGE_RECORDS}"
             while rows := self._page(query, (view, start, end)):
                 yield from (Record(*row) for row in rows)
                 start = rows[-1][1] + "\0"
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        """Write each change by itself; return those refused because the stored record is not what it was."""
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         if not changes:
             return []
-        with self._database.writing() as connection:
+        with self._database.transaction() as connection:
             return [change for change in changes if not _put(connection, change)]
 
     def drop(self, view: str) -> int:
-        """Forget some records of a view; how many, 0 when none are left."""
-        with self._database.writing() as connection:
-            return connection.execute(_DROP, (view, view, DROP_RECORDS)).rowcount
+        with self._database.transaction() as connection:
+            return connection.execute(_DROP, (view, view, MAX_DROP_RECORDS)).rowcount
 
     def _page(self, query: str, bounds: tuple[str, str, str]) -> list[tuple[str, str, int, str]]:
-        with self._database.reading() as connection:
+        with self._database.reader() as connection:
             return connection.execute(query, bounds).fetchall()
 
 
-def _put(connection: sqlite3.Connection, change: Change) -> bool:
+def _put(connection: sqlite3.Connection, change: ConditionalWrite) -> bool:
     record = change.record
-    if change.was is None:
-        return connection.execute(_INSERT, (record.view, record.item, record.to, record.data)).rowcount == 1
-    values = (record.to, record.data, record.view, record.item, change.was)
+    if change.expected_version is None:
+        return connection.execute(_INSERT, (record.view, record.item, record.version, record.data)).rowcount == 1
+    values = (record.version, record.data, record.view, record.item, change.expected_version)
     return connection.execute(_UPDATE, values).rowcount == 1

@@ -1,93 +1,90 @@
-"""What one rendering may take: time, and the size of all that it makes on its way.
+"""Limits of one rendering: processor time, and the size of all values that the template creates.
 
-Every value that a template makes is weighed with all that is in it, before it is made if it could be large. So no
-value is larger than `Limits.value`, and all together, and all work on them, stay within `Limits.total`.
+Every value is charged with its contents, and before it is created if it could be large. So no value is larger than
+`Limits.value_cost`, and all values together, and all work on them, stay within `Limits.total_cost`.
 """
 
 import time
 from dataclasses import dataclass
 
-EACH = 32
-"""What any value weighs at least; a text weighs its length on top, so that a weight is about bytes."""
-MOST_BITS = 4096
-"""The longest whole number; to divide longer ones takes long."""
+BASE_COST = 32
+"""Cost of any value. A string also costs its length, so that costs are roughly bytes."""
+MAX_INT_BITS = 4096
+"""Limited because division of longer integers is slow."""
 
 _SEQUENCES = (list, tuple)
 _NUMBERS = (int, range)
 
 
-class TooMuch(Exception):
-    """A template asks for more than one rendering may take; the text goes on after "it"."""
+class LimitExceeded(Exception):
+    """A template needs more than one rendering may use. The message continues a sentence that begins with "it"."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """How much one rendering may take."""
+    """How much one rendering may use."""
 
-    seconds: float = 1.0
-    output: int = 256 * 1024
-    """Bytes of what comes out."""
-    value: int = 1024 * 1024
-    """The weight of one value."""
-    total: int = 8 * 1024 * 1024
-    """The weight of all values made on the way."""
+    cpu_seconds: float = 1.0
+    output_bytes: int = 256 * 1024
+    value_cost: int = 1024 * 1024
+    """Cost of a single value."""
+    total_cost: int = 8 * 1024 * 1024
+    """Cost of all values together."""
 
 
-class Allowance:
-    """What is left for one rendering, in the thread in which it began."""
+class Budget:
+    """The rest of the limits for one rendering. It belongs to the thread that created it."""
 
-    __slots__ = ("_began", "_deadline", "_left", "_limits")
+    __slots__ = ("_cpu_start", "_deadline", "_limits", "_remaining")
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._left = limits.total
-        self._began = time.thread_time()
-        self._deadline = time.monotonic() + limits.seconds
+        self._remaining = limits.total_cost
+        self._cpu_start = time.thread_time()
+        self._deadline = time.monotonic() + limits.cpu_seconds
 
-    def spend(self, size: int) -> None:
-        """Take `size` and the time until now off what is left; raise `TooMuch` if that is gone."""
-        if size > self._limits.value:
-            raise TooMuch(f"makes a value larger than {amount(self._limits.value)}")
-        self._left -= EACH + (size if size > 0 else 0)
-        if self._left < 0:
-            raise TooMuch(f"makes more than {amount(self._limits.total)} on its way")
-        # A busy machine is not the template's fault: past the deadline, what counts is the time it had.
-        if time.monotonic() > self._deadline and time.thread_time() - self._began > self._limits.seconds:
-            raise TooMuch(f"takes longer than {self._limits.seconds:g} s")
+    def charge(self, amount: int) -> None:
+        """Charge one operation whose result costs `amount`. Raises `LimitExceeded` if a limit is reached."""
+        if amount > self._limits.value_cost:
+            raise LimitExceeded(f"makes a value larger than {format_size(self._limits.value_cost)}")
+        self._remaining -= BASE_COST + (amount if amount > 0 else 0)
+        if self._remaining < 0:
+            raise LimitExceeded(f"makes more than {format_size(self._limits.total_cost)} of values")
+        # Wall-clock time is cheaper to read, but on a busy machine only the processor time is the template's fault.
+        if time.monotonic() > self._deadline and time.thread_time() - self._cpu_start > self._limits.cpu_seconds:
+            raise LimitExceeded(f"takes longer than {self._limits.cpu_seconds:g} s")
 
-    def weigh(self, value: object) -> None:
-        """Spend what `value` weighs."""
-        self.spend(len(value) if isinstance(value, str) else weight(value, self._limits.value))
+    def charge_value(self, value: object) -> None:
+        self.charge(len(value) if isinstance(value, str) else cost(value, self._limits.value_cost))
 
 
-def weight(value: object, most: int) -> int:
-    """What `value` weighs with all that is in it, or something above `most`; what is in it twice counts twice."""
+def cost(value: object, limit: int) -> int:
+    """The cost of `value` with its contents, or some number above `limit`. Shared contents count each time."""
     if isinstance(value, str):
-        return EACH + len(value)
+        return BASE_COST + len(value)
     total, pending = 0, [value]
-    while pending and total <= most:
-        one = pending.pop()
-        total += EACH
-        if isinstance(one, str):
-            total += len(one)
-        elif isinstance(one, _SEQUENCES):
-            pending += one
-        elif isinstance(one, dict):
-            pending += one
-            pending += one.values()
-        elif isinstance(one, _NUMBERS):
-            total += _of_numbers(one)
+    while pending and total <= limit:
+        item = pending.pop()
+        total += BASE_COST
+        if isinstance(item, str):
+            total += len(item)
+        elif isinstance(item, _SEQUENCES):
+            pending += item
+        elif isinstance(item, dict):
+            pending += item
+            pending += item.values()
+        elif isinstance(item, _NUMBERS):
+            total += _number_cost(item)
     return total
 
 
-def _of_numbers(value: int | range) -> int:
+def _number_cost(value: int | range) -> int:
     if isinstance(value, range):
-        return EACH * len(value)
-    if value.bit_length() > MOST_BITS:
-        raise TooMuch(f"makes a number of more than {MOST_BITS} bits")
+        return BASE_COST * len(value)
+    if value.bit_length() > MAX_INT_BITS:
+        raise LimitExceeded(f"makes a number of more than {MAX_INT_BITS} bits")
     return 0
 
 
-def amount(size: int) -> str:
-    """A size as people read it."""
+def format_size(size: int) -> str:
     return f"{size // 1024} KB" if size < 1024 * 1024 else f"{size / 1024 / 1024:g} MB"

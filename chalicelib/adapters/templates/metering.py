@@ -1,71 +1,70 @@
-"""Where a template pays for what Jinja2 would let it do for nothing: rounds of loops, static text, and literals."""
+"""Inserts charges into a template where Jinja2 has no hook: loop iterations, static text and literals."""
 
 from typing import Final
 
 from jinja2 import Environment, nodes
 from jinja2.visitor import NodeTransformer
 
-PAY: Final = "pay"
-"""The filter that spends a number, and is true."""
-WEIGH: Final = "weigh"
-"""The filter that spends what a value weighs, and gives it on."""
+CHARGE: Final = "charge"
+"""Internal filter that charges a number and returns true."""
+CHARGE_VALUE: Final = "charge_value"
+"""Internal filter that charges a value and returns it."""
 
 _BODIES = (nodes.For, nodes.Macro, nodes.CallBlock, nodes.Block, nodes.Template)
 
 
-def with_payments(tree: nodes.Template, environment: Environment) -> nodes.Template:
-    """The template that pays."""
-    paying: nodes.Template = _Payments().visit(tree)
-    paying.set_environment(environment)
-    return paying
+def insert_metering(tree: nodes.Template, environment: Environment) -> nodes.Template:
+    metered: nodes.Template = _MeteringInserter().visit(tree)
+    metered.set_environment(environment)
+    return metered
 
 
-class _Payments(NodeTransformer):
-    """Adds the payments.
+class _MeteringInserter(NodeTransformer):
+    """Rewrites the syntax tree.
 
-    Each body that may run many times pays for its own static text when it begins, and a loop for what it skips.
-    What is put together of other values (lists, tuples, dicts, texts with `~`, blocks kept by `set` or given to a
-    filter) is weighed.
+    Each body that may run repeatedly charges its static text when it begins. A loop with a condition also charges
+    each item that it skips. Values composed of other values are charged: lists, tuples, dicts, `~` concatenations,
+    and blocks that are assigned by `set` or passed to a filter.
     """
 
     def generic_visit(self, node: nodes.Node, *args: object, **kwargs: object) -> nodes.Node:
         super().generic_visit(node, *args, **kwargs)
         if isinstance(node, nodes.For) and node.test:
-            node.test = nodes.And(_pay(0, node.lineno), node.test, lineno=node.lineno)
+            node.test = nodes.And(_charge(0, node.lineno), node.test, lineno=node.lineno)
         if isinstance(node, _BODIES):
-            payment = _pay(_static_text(node.body), node.lineno)
-            node.body.insert(0, nodes.ExprStmt(payment, lineno=node.lineno))
+            charge = _charge(_static_text_size(node.body), node.lineno)
+            node.body.insert(0, nodes.ExprStmt(charge, lineno=node.lineno))
         return node
 
     def visit_List(self, node: nodes.List) -> nodes.Node:  # noqa: N802
-        return _weighed(self.generic_visit(node))
+        return _charge_value(self.generic_visit(node))
 
     def visit_Dict(self, node: nodes.Dict) -> nodes.Node:  # noqa: N802
-        return _weighed(self.generic_visit(node))
+        return _charge_value(self.generic_visit(node))
 
     def visit_Tuple(self, node: nodes.Tuple) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        return _weighed(node) if node.ctx == "load" else node
+        return _charge_value(node) if node.ctx == "load" else node
 
     def visit_Concat(self, node: nodes.Concat) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        node.nodes = [_weighed(each) for each in node.nodes]
+        node.nodes = [_charge_value(operand) for operand in node.nodes]
         return node
 
     def visit_AssignBlock(self, node: nodes.AssignBlock) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
-        node.filter = node.filter or _weigh_block(node.lineno)
+        node.filter = node.filter or _charge_block(node.lineno)
         return node
 
     def visit_Filter(self, node: nodes.Filter) -> nodes.Node:  # noqa: N802
         self.generic_visit(node)
         if node.node is None:
-            node.node = _weigh_block(node.lineno)
+            node.node = _charge_block(node.lineno)
         return node
 
 
-def _static_text(body: list[nodes.Node]) -> int:
-    """How much static text is in a body, but not in the bodies within."""
+def _static_text_size(body: list[nodes.Node]) -> int:
+    """Characters of static text in a body, without nested bodies."""
     pending, size = list(body), 0
     while pending:
         node = pending.pop()
@@ -76,14 +75,14 @@ def _static_text(body: list[nodes.Node]) -> int:
     return size
 
 
-def _pay(size: int, line: int) -> nodes.Filter:
-    return nodes.Filter(nodes.Const(size, lineno=line), PAY, [], [], None, None, lineno=line)
+def _charge(size: int, line: int) -> nodes.Filter:
+    return nodes.Filter(nodes.Const(size, lineno=line), CHARGE, [], [], None, None, lineno=line)
 
 
-def _weighed(node: nodes.Node) -> nodes.Filter:
-    return nodes.Filter(node, WEIGH, [], [], None, None, lineno=node.lineno)
+def _charge_value(node: nodes.Node) -> nodes.Filter:
+    return nodes.Filter(node, CHARGE_VALUE, [], [], None, None, lineno=node.lineno)
 
 
-def _weigh_block(line: int) -> nodes.Filter:
-    """The filter of a block's own text, as the parser writes it."""
-    return nodes.Filter(None, WEIGH, [], [], None, None, lineno=line)
+def _charge_block(line: int) -> nodes.Filter:
+    """A filter without operand applies to the text of the block, as in the parser's own output."""
+    return nodes.Filter(None, CHARGE_VALUE, [], [], None, None, lineno=line)

@@ -1,8 +1,8 @@
-"""The Jinja2 in which templates and filters run: they reach nothing but their scope, and pay for all they make.
+"""The Jinja2 environments for templates and observer filters.
 
-A rendering pays (see `allowance`) for what is written, for every round of a loop, every operation, call and filter,
-and for every list, dict and text put together. Where Jinja2 offers no place to ask for that, one is added to the
-template when it is compiled.
+Both reach nothing but their scope. Everything that they create is charged to a budget (see `limits`): output, loop
+iterations, operations, calls, filters, and composed values. Where Jinja2 has no hook for that, `metering` inserts one
+into the compiled template.
 """
 
 import threading
@@ -19,22 +19,22 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from jinja2.tests import TESTS
 from jinja2.utils import Cycler, Joiner, Namespace
 
-from chalicelib.adapters.templates import filters, sizes
-from chalicelib.adapters.templates.limits import Allowance, Limits, TooMuch
-from chalicelib.adapters.templates.metering import PAY, WEIGH, with_payments
+from chalicelib.adapters.templates import costs, filters
+from chalicelib.adapters.templates.limits import Budget, LimitExceeded, Limits
+from chalicelib.adapters.templates.metering import CHARGE, CHARGE_VALUE, insert_metering
 
 
 def _names(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_KEPT: Final = _names("""
+_ALLOWED_FILTERS: Final = _names("""
     abs capitalize count d default dictsort e escape filesizeformat first float forceescape groupby indent int items
     join last length list lower map max min reject rejectattr replace reverse round safe select selectattr sort
     string sum title trim truncate unique upper urlencode wordcount
 """)
-"""Jinja2's filters whose outcome is not much larger than what goes in, or of which `sizes` knows how large it is."""
-_METHODS: Final[Mapping[type, frozenset[str]]] = {
+"""Jinja2 filters whose result is not much larger than their input, or whose cost `costs` can predict."""
+_ALLOWED_METHODS: Final[Mapping[type, frozenset[str]]] = {
     str: _names("""
         capitalize casefold count endswith find index isalnum isalpha isdigit islower isnumeric isspace isupper join
         lower lstrip partition removeprefix removesuffix replace rfind rpartition rsplit rstrip split splitlines
@@ -46,161 +46,162 @@ _METHODS: Final[Mapping[type, frozenset[str]]] = {
     LoopContext: _names("cycle changed"),
     Cycler: _names("next reset"),
 }
-"""What may be called of each type of value."""
-_CALLABLE = (Macro, LoopContext, BlockReference, Joiner, Undefined)
-_WRITABLE = (str, int, float, list, tuple, dict, Undefined)
+_CALLABLE_TYPES = (Macro, LoopContext, BlockReference, Joiner, Undefined)
+_PRINTABLE_TYPES = (str, int, float, list, tuple, dict, Undefined)
 
 
 class Sandbox(ImmutableSandboxedEnvironment):
-    """Where templates are compiled and run."""
+    """The environment of templates. Threads may share it, because each thread has its own budget."""
 
     intercepted_binops = frozenset(ImmutableSandboxedEnvironment.default_binop_table)
 
     def __init__(self, limits: Limits, **options: Any) -> None:
-        # The optimizer would run what it can, before anybody pays, and again at each level of what is nested.
-        super().__init__(undefined=StrictUndefined, finalize=self._written, optimized=False, **options)
+        # The optimizer would evaluate constant expressions at compile time, without a budget.
+        super().__init__(undefined=StrictUndefined, finalize=self._check_printable, optimized=False, **options)
         self._limits = limits
         self._thread = threading.local()
         own: dict[str, Any] = {**filters.FILTERS, "format": self._format}
-        known: dict[str, Any] = {name: FILTERS[name] for name in _KEPT} | own
-        self.filters = {name: self._paid(name, function) for name, function in known.items()}
-        self.filters |= {PAY: self._pay, WEIGH: self._weigh}
+        allowed: dict[str, Any] = {name: FILTERS[name] for name in _ALLOWED_FILTERS} | own
+        self.filters = {name: self._meter(name, function) for name, function in allowed.items()}
+        self.filters |= {CHARGE: self._charge, CHARGE_VALUE: self._charge_value}
         tests: dict[str, Any] = dict(TESTS)
-        self.tests = tests | {"in": self._paid("in", tests["in"])}
+        self.tests = tests | {"in": self._meter("in", tests["in"])}
         self.globals = {"range": self._range, "dict": dict, "namespace": _Namespace, "cycler": Cycler, "joiner": Joiner}
-        self._makers = tuple(self.globals.values())
+        self._allowed_globals = tuple(self.globals.values())
+
+    @property
+    def _budget(self) -> Budget:
+        budget: Budget = self._thread.budget
+        return budget
 
     @contextmanager
-    def paying(self) -> Iterator[None]:
-        """Within, this thread may run one template, and take what the limits say."""
-        self._thread.allowance = Allowance(self._limits)
+    def new_budget(self) -> Iterator[None]:
+        """Give this thread a budget for one rendering."""
+        self._thread.budget = Budget(self._limits)
         try:
             yield
         finally:
-            del self._thread.allowance
+            del self._thread.budget
 
     def compile(self, source: Any, *args: Any, **options: Any) -> Any:
-        """The template's code, with the places where it pays."""
         tree = self.parse(source, *args[:2]) if isinstance(source, str) else source
-        return super().compile(with_payments(tree, self), *args, **options)
+        return super().compile(insert_metering(tree, self), *args, **options)
 
     def is_safe_callable(self, obj: Any) -> bool:
-        """Tell whether a template may call it: macros and blocks, what makes values, and the known methods."""
-        if isinstance(obj, _CALLABLE) or any(obj is maker for maker in self._makers):
+        """Allow macros, blocks, our globals and the listed methods."""
+        if isinstance(obj, _CALLABLE_TYPES) or any(obj is allowed for allowed in self._allowed_globals):
             return True
         owner, name = getattr(obj, "__self__", None), getattr(obj, "__name__", None)
-        return any(isinstance(owner, known) and name in names for known, names in _METHODS.items())
+        return any(isinstance(owner, type_) and name in names for type_, names in _ALLOWED_METHODS.items())
 
     def call(self, context: Context, obj: Any, /, *args: Any, **kwargs: Any) -> Any:
-        """Call it, paying for what it is given and for what comes of it."""
+        """Call `obj`, charging its arguments and its result."""
         if not self.is_safe_callable(obj):
-            raise SecurityError(f"{_name(obj)} may not be called")
-        given = {name: value for name, value in kwargs.items() if not name.startswith("_")}
-        self._thread.allowance.weigh((args, given))
-        size = sizes.METHODS.get(getattr(obj, "__name__", ""))
-        if size and isinstance(getattr(obj, "__self__", None), str):
-            self._thread.allowance.spend(size(obj.__self__, *args, **given))
-        return self._weighed(context.call(obj, *args, **kwargs))
+            raise SecurityError(f"{_describe(obj)} may not be called")
+        named = {name: value for name, value in kwargs.items() if not name.startswith("_")}
+        self._budget.charge_value((args, named))
+        predict_cost = costs.METHOD_COSTS.get(getattr(obj, "__name__", ""))
+        if predict_cost and isinstance(getattr(obj, "__self__", None), str):
+            self._budget.charge(predict_cost(obj.__self__, *args, **named))
+        return self._charge_result(context.call(obj, *args, **kwargs))
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
-        """Do the operation, paying for what is going to come of it."""
-        self._thread.allowance.spend(sizes.of_operation(operator, left, right, self._limits.value))
+        """Execute the operation, charging its result in advance."""
+        self._budget.charge(costs.operation_cost(operator, left, right, self._limits.value_cost))
         return super().call_binop(context, operator, left, right)
 
     def unsafe_undefined(self, obj: Any, attribute: str) -> NoReturn:
-        """What is out of reach is so at once, not only when it is used."""
-        raise SecurityError(f"'{attribute}' of a {type(obj).__name__} is out of reach")
+        """Refuse at once, not only when the attribute is used."""
+        raise SecurityError(f"'{attribute}' of a {type(obj).__name__} is not accessible")
 
     @pass_context
-    def _written(self, _context: Context, value: Any) -> Any:
-        """What is written of a value: nothing of null, and no such thing as a method that somebody forgot to call."""
+    def _check_printable(self, _context: Context, value: Any) -> Any:
+        """Print nothing for null, and refuse values such as a method that the template forgot to call."""
         if value is None:
             return ""
-        if not isinstance(value, _WRITABLE):
-            raise TypeError(f"{_name(value)} cannot be written")
-        self._thread.allowance.weigh(value)
+        if not isinstance(value, _PRINTABLE_TYPES):
+            raise TypeError(f"{_describe(value)} cannot be printed")
+        self._budget.charge_value(value)
         return value
 
     @pass_context
-    def _pay(self, _context: Context, size: int) -> bool:
-        self._thread.allowance.spend(size)
+    def _charge(self, _context: Context, size: int) -> bool:
+        self._budget.charge(size)
         return True
 
     @pass_context
-    def _weigh(self, _context: Context, value: Any) -> Any:
-        return self._weighed(value)
+    def _charge_value(self, _context: Context, value: Any) -> Any:
+        return self._charge_result(value)
 
-    def _weighed(self, value: Any) -> Any:
-        """The value, paid for; a list if it is something to be looked at item by item."""
-        if not isinstance(value, _WRITABLE) and isinstance(value, Iterator | KeysView | ValuesView | ItemsView):
+    def _charge_result(self, value: Any) -> Any:
+        """Charge the value and return it. Iterators are converted to lists, to know their size."""
+        if not isinstance(value, _PRINTABLE_TYPES) and isinstance(value, Iterator | KeysView | ValuesView | ItemsView):
             value = list(value)
-        self._thread.allowance.weigh(value)
+        self._budget.charge_value(value)
         return value
 
-    def _paid(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The filter or test, for which is paid."""
-        size = sizes.FILTERS.get(name)
+    def _meter(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Wrap a filter or test so that it charges its result."""
+        predict_cost = costs.FILTER_COSTS.get(name)
         first = 1 if hasattr(function, "jinja_pass_arg") else 0
 
         @wraps(function)
-        def filtered(*args: Any, **kwargs: Any) -> Any:
-            allowance: Allowance = self._thread.allowance
-            if size:
-                allowance.spend(size(*args[first:], **kwargs))
+        def metered(*args: Any, **kwargs: Any) -> Any:
+            budget = self._budget
+            if predict_cost:
+                budget.charge(predict_cost(*args[first:], **kwargs))
             result = function(*args, **kwargs)
             if isinstance(result, str):
-                allowance.spend(len(result))
+                budget.charge(len(result))
                 return result
-            # What was there before, such as what has no need of its default, was paid for or is of the scope.
-            return result if any(result is each for each in args) else self._weighed(result)
+            # An argument that is returned unchanged, as by `default`, was charged before or is part of the scope.
+            return result if any(result is argument for argument in args) else self._charge_result(result)
 
-        return filtered
+        return metered
 
     def _format(self, text: Any, *args: Any) -> Any:
-        self._thread.allowance.spend(sizes.of_operation("%", str(text), args, self._limits.value))
+        self._budget.charge(costs.operation_cost("%", str(text), args, self._limits.value_cost))
         return str(text) % args
 
     def _range(self, *args: int) -> range:
         try:
-            self._thread.allowance.weigh(numbers := range(*args))
-        except OverflowError as failure:
-            raise TooMuch("makes a range without end") from failure
+            self._budget.charge_value(numbers := range(*args))
+        except OverflowError as error:
+            raise LimitExceeded("makes a range that is too long") from error
         return numbers
 
 
 class FilterSandbox(Sandbox):
-    """Where an observer's filter runs: a field that an event does not have is no error there, it only matches not."""
+    """The environment of observer filters. A field that the event lacks is not an error, it just does not match."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
-        """As everywhere, but what is not there is absent."""
-        return _absent(super().getattr(obj, attribute), attribute)
+        return _as_missing_field(super().getattr(obj, attribute), attribute)
 
     def getitem(self, obj: Any, argument: Any) -> Any:
-        """As everywhere, but what is not there is absent."""
-        return _absent(super().getitem(obj, argument), argument)
+        return _as_missing_field(super().getitem(obj, argument), argument)
 
 
-class _Absent(ChainableUndefined):
-    """A field that is not there: nothing is in it, and it is neither more nor less than anything."""
+class _MissingField(ChainableUndefined):
+    """A missing field. It contains nothing, and every comparison with it is false."""
 
-    def _no(self, *_others: Any, **_named: Any) -> Any:
+    def _compare(self, *_args: Any, **_kwargs: Any) -> Any:
         return False
 
-    __lt__ = __le__ = __gt__ = __ge__ = _no
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
 
 
 class _Namespace(Namespace):
-    """A namespace that does not tell what is in it, which may be itself."""
+    """A namespace whose text does not include its contents, because they may include the namespace itself."""
 
     def __repr__(self) -> str:
         return "<namespace>"
 
 
-def _absent(value: Any, name: object) -> Any:
-    return _Absent(name=str(name)) if type(value) is StrictUndefined else value
+def _as_missing_field(value: Any, name: object) -> Any:
+    return _MissingField(name=str(name)) if type(value) is StrictUndefined else value
 
 
-def _name(value: object) -> str:
-    """How an error calls a value that is none to templates."""
+def _describe(value: object) -> str:
+    """Describe a value that templates may not use, for an error message."""
     name = getattr(value, "__name__", None)
     return f"'{name}'" if isinstance(name, str) else f"a {type(value).__name__.strip('_').lower()}"

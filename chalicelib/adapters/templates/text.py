@@ -1,21 +1,21 @@
-"""Text from elsewhere, made fit for one line."""
+"""Turns text from other systems into a single safe line."""
 
 import unicodedata
 
-LONGEST_REASON = 200
-"""As much of what a server says as an operator wants to read."""
+MAX_REASON_CHARS = 200
+"""Maximum length of another server's answer in an error message."""
 
-_BREAKING = {"Cc", "Cs", "Zl", "Zp"}
-"""Unicode's categories of what is no character to read, or begins a new line."""
+_CONTROL_CATEGORIES = {"Cc", "Cs", "Zl", "Zp"}
+"""Unicode categories of control characters, surrogates and line separators."""
 
 
-def one_line(text: str, longest: int) -> str:
-    """`text` without control characters, which become spaces; runs of spaces are one; cut with "…" if too long."""
-    readable = "".join(" " if unicodedata.category(character) in _BREAKING else character for character in text)
+def one_line(text: str, max_chars: int) -> str:
+    """Replace control characters by spaces, collapse spaces, and truncate with "…"."""
+    readable = "".join(" " if unicodedata.category(char) in _CONTROL_CATEGORIES else char for char in text)
     line = " ".join(readable.split())
-    return line if len(line) <= longest else line[: longest - 1] + "…"
+    return line if len(line) <= max_chars else line[: max_chars - 1] + "…"
 
 
-def said(text: str | bytes) -> str:
-    """What a server said, short enough for the reason of a failure."""
-    return one_line(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, LONGEST_REASON)
+def shorten_reason(text: str | bytes) -> str:
+    """Another server's answer, in one line and short enough for an error message."""
+    return one_line(text.decode("utf-8", "replace") if isinstance(text, bytes) else text, MAX_REASON_CHARS)

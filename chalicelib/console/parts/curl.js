@@ -1,8 +1,8 @@
-/* Commands that can be copied and run, made of what a description of the API says and of its examples. */
+/* Builds curl commands from the OpenAPI document and its examples. */
 
 import { base } from "../api.js";
 
-/** What a reference in the description points to, or the thing itself. */
+/** Resolve a $ref of the OpenAPI document. */
 export function resolved(document, thing) {
   if (!thing?.$ref) return thing;
   return thing.$ref
@@ -11,7 +11,7 @@ export function resolved(document, thing) {
     .reduce((place, name) => place[name.replaceAll("~1", "/").replaceAll("~0", "~")], document);
 }
 
-/** The curl line of an operation, with its first example. */
+/** The curl command of an operation, with its first example. */
 export function curl(document, { path, method, operation }, parameters, content) {
   const given = parameters
     .map((one) => [one, exampleOf(one)])

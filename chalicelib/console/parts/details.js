@@ -1,4 +1,4 @@
-/* What an object has to tell: its facts, and by its kind its result, logs, nodes or jobs. */
+/* The details of an object: facts, result, logs, nodes or jobs, depending on its collection. */
 
 import { h } from "../dom.js";
 import { share } from "../fold.js";
@@ -37,7 +37,6 @@ export function stateOf(collection, state) {
 
 const SPECIAL = { job: logsCard, jobset: jobsCard, pushJob: nodesCard };
 
-/** All cards of an object. */
 export function details(collection, state) {
   return [
     h(
@@ -126,7 +125,7 @@ function nodesCard({ nodes, node_count: count }) {
         ),
       ),
     ),
-    silent ? h("p", { class: "hint" }, `${number(silent)} of ${number(count)} nodes have said nothing yet.`) : null,
+    silent ? h("p", { class: "hint" }, `${number(silent)} of ${number(count)} nodes have not reported yet.`) : null,
   );
 }
 

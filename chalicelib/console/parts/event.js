@@ -1,4 +1,4 @@
-/* One event: all of it, and its place in the log with those before and after it. */
+/* One event in full, and its position in the log with the events before and after it. */
 
 import { get } from "../api.js";
 import { h, put } from "../dom.js";
@@ -11,9 +11,9 @@ import { problemNote, waiting } from "./notes.js";
 
 const BESIDE = 3;
 
-/** A panel for `event`; `close` is for its button, `open` for its neighbours. */
+/** A panel for `event`; `close` closes it, `open` shows another event. */
 export function eventPanel(event, close, open) {
-  const neighbours = h("div", { class: "neighbours" }, waiting("Reading its neighbours"));
+  const neighbours = h("div", { class: "neighbours" }, waiting("Loading the events before and after"));
   showNeighbours(neighbours, event, open);
   const object = objectOf(event);
   const button = h(
@@ -30,7 +30,7 @@ export function eventPanel(event, close, open) {
       onkeydown: (pressed) => pressed.key === "Escape" && close(),
     },
     h("div", { class: "panel-head" }, h("h2", { class: "mono" }, typeText(event.type)), button),
-    h("h3", {}, "Place in the log"),
+    h("h3", {}, "Position in the log"),
     facts([
       ["Event ID", h("code", {}, event.eventId)],
       ["Id", h("code", {}, idText(event.id))],
@@ -53,7 +53,7 @@ export function eventPanel(event, close, open) {
 export const objectLink = (collection, path, parameters) =>
   link("objects", [collection, ...path.slice(1).split("/")], parameters);
 
-/** A list of names and values; those without a value are left out. */
+/** A list of names and values; names without a value are omitted. */
 export function facts(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined && value !== "");
   return h(
@@ -84,7 +84,7 @@ async function showNeighbours(place, event, open) {
   }
 }
 
-/** Where to read from, to meet a few events before this one. */
+/** A position a few events before this one. */
 function earlier({ id }) {
   return {
     lastEventId:

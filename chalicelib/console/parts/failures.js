@@ -1,4 +1,4 @@
-/* Parked deliveries: what failed, how often and why; retry one or all. */
+/* Parked deliveries with their errors and attempts; retry one or all. */
 
 import { get, post } from "../api.js";
 import { h, put } from "../dom.js";
@@ -13,7 +13,7 @@ const LISTED = 100;
 export class Failures {
   #path;
   #done;
-  #list = h("div", {}, waiting("Reading failures"));
+  #list = h("div", {}, waiting("Loading failed deliveries"));
   #all = h(
     "button",
     { class: "button", type: "button", onclick: () => this.#retry(null) },
@@ -44,7 +44,7 @@ export class Failures {
           : h(
               "p",
               { class: "hint" },
-              "None. A message that cannot be delivered is tried five times, then parked here with its error.",
+              "None. A delivery that fails five times is parked here with its error.",
             ),
       );
     } catch (problem) {
@@ -81,7 +81,7 @@ export class Failures {
       );
     const cut =
       failures.length === LISTED
-        ? h("p", { class: "hint" }, `The first ${LISTED} are listed; "Retry all" means all.`)
+        ? h("p", { class: "hint" }, `The first ${LISTED} are listed; "Retry all" retries all.`)
         : null;
     return [
       h(
@@ -96,7 +96,7 @@ export class Failures {
   async #retry(ids) {
     try {
       const { retried } = await post(`${this.#path}/retry`, ids === null ? {} : { ids });
-      announce(`${plural(retried, "delivery", "deliveries")} will be tried again`);
+      announce(`${plural(retried, "delivery", "deliveries")} will be retried`);
       await this.read();
       this.#done();
     } catch (problem) {

@@ -1,4 +1,4 @@
-/* The filter of Live: a pattern of types, a key, a vocabulary. The server filters what it can; the page does the rest. */
+/* The filter of the Live page: a type pattern, a key, a vocabulary. The server applies it as far as it can; the page does the rest. */
 
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
@@ -6,7 +6,7 @@ import { VOCABULARIES, vocabularyOf } from "../vocabularies.js";
 
 const PAUSE_MS = 350;
 
-/** A row of fields; `changed(filter)` is called when they settle. */
+/** A row of fields; calls `changed(filter)` after a pause in typing. */
 export function liveFilter(parameters, changed) {
   const types = h("input", {
     id: "filter-types",
@@ -33,16 +33,16 @@ export function liveFilter(parameters, changed) {
   vocabulary.value = parameters.get("vocabulary") ?? "";
   const filter = new Filter(types, key, vocabulary);
   let timer = null;
-  let told = JSON.stringify(filter.parameters);
-  const tell = () => {
+  let last = JSON.stringify(filter.parameters);
+  const onInput = () => {
     clearTimeout(timer);
     timer = setTimeout(() => {
       const now = JSON.stringify(filter.parameters);
-      if (now !== told) changed(filter);
-      told = now;
+      if (now !== last) changed(filter);
+      last = now;
     }, PAUSE_MS);
   };
-  for (const field of [types, key, vocabulary]) field.addEventListener("input", tell);
+  for (const field of [types, key, vocabulary]) field.addEventListener("input", onInput);
   filter.element = h(
     "form",
     { class: "filter", role: "search", "aria-label": "Filter events", onsubmit: (event) => event.preventDefault() },
@@ -58,13 +58,13 @@ class Filter {
     this.fields = { types, key, vocabulary };
   }
 
-  /** What the address says of it. */
+  /** The filter as address parameters. */
   get parameters() {
     const { types, key, vocabulary } = this.fields;
     return { types: types.value.trim(), key: key.value.trim(), vocabulary: vocabulary.value };
   }
 
-  /** What the server is asked. */
+  /** The filter as query parameters of the API. */
   get query() {
     const { types, key, vocabulary } = this.parameters;
     const known = VOCABULARIES.find(([name]) => name === vocabulary)?.[2] ?? [];
@@ -76,7 +76,7 @@ class Filter {
     return Object.values(this.parameters).some(Boolean);
   }
 
-  /** Whether an event passes what the server was not asked. */
+  /** Whether an event passes the part of the filter that the server does not apply. */
   holds(event) {
     const { key, vocabulary } = this.parameters;
     const isKey = !key.endsWith("*") || (event.key ?? "").startsWith(key.slice(0, -1));

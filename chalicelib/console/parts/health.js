@@ -1,4 +1,4 @@
-/* What became of an observer's deliveries: sent, waiting, parked. */
+/* The number of sent, waiting and parked deliveries of an observer. */
 
 import { h } from "../dom.js";
 import { number } from "../format.js";
@@ -10,7 +10,7 @@ const KINDS = [
   ["parked", "bad", "alert"],
 ];
 
-/** The three counts; those that are zero are quiet. */
+/** The three counts; zeros are muted. */
 export function health(deliveries = {}) {
   return h(
     "ul",

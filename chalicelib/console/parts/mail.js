@@ -1,7 +1,7 @@
 /*
- * A mail in a frame that runs nothing. The frame inherits the page's policy, which forbids inline styles, and mails have
- * no others; so styles are renamed before the frame reads them, and set by script after: that is allowed, for a script
- * can set nothing but styles that way. Whatever the renaming misses is not shown in colour; it cannot do anything.
+ * Shows a mail in a sandboxed frame. The frame inherits the page's CSP, which forbids inline styles, but mails use only
+ * inline styles. Therefore style attributes are renamed before the frame parses them, and set by script afterwards, which the
+ * CSP allows. A style that the renaming misses is not applied; it cannot execute anything.
  */
 
 import { h } from "../dom.js";
@@ -9,7 +9,7 @@ import { h } from "../dom.js";
 const SHEET = /<style\b[^>]*>([\s\S]*?)<\/style\s*>/gi;
 const STYLED = /(<[a-z][^<>]*?\s)style(\s*=)/gi;
 
-/** A frame with the mail; it has no scripts, no forms, and loads nothing from elsewhere. */
+/** A frame with the mail, without scripts, forms or external requests. */
 export function mailFrame(html) {
   const sheets = [...html.matchAll(SHEET)].map(([, written]) => written);
   const bare = html.replace(SHEET, "").replace(STYLED, "$1data-style$2");

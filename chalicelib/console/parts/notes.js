@@ -1,4 +1,4 @@
-/* What the console says besides data: that it waits, that something failed and what to do, that there is nothing yet. */
+/* Notes: loading, errors with their remedy, empty pages. */
 
 import { base } from "../api.js";
 import { h, put } from "../dom.js";
@@ -8,7 +8,7 @@ const TOLD_MS = 6_000;
 const region = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 document.body.append(region);
 
-/** Say something in passing, also to those who hear the page. */
+/** Show a short message, also for screen readers. */
 export function announce(words, kind = "info") {
   const toast = h(
     "div",
@@ -20,16 +20,16 @@ export function announce(words, kind = "info") {
   setTimeout(() => toast.remove(), TOLD_MS);
 }
 
-/** Something takes a while. */
+/** A loading note. */
 export function waiting(words) {
   return h("div", { class: "waiting", role: "status" }, h("span", { class: "spinner" }), h("span", {}, `${words} …`));
 }
 
-/** What went wrong, in the server's words, and a way to try again. */
+/** An error with the server's message and a retry button. */
 export function problemNote(problem, again = null) {
   const title = problem.title
     ? `${problem.title}${problem.status ? ` (${problem.status})` : ""}`
-    : "Something went wrong in the page";
+    : "The page has an internal error";
   return h(
     "div",
     { class: "note note-problem", role: "alert" },
@@ -46,12 +46,12 @@ export function problemNote(problem, again = null) {
   );
 }
 
-/** There is nothing here yet, and what to do about it. */
+/** An empty page with a hint. */
 export function emptyNote(title, words, ...more) {
   return h("div", { class: "empty" }, h("h2", {}, title), h("p", {}, words), more);
 }
 
-/** A command to copy; the token is never in it. */
+/** A command to copy; it never contains the token. */
 export function command(text, label = "Command") {
   const button = h(
     "button",
@@ -62,7 +62,7 @@ export function command(text, label = "Command") {
     const worked = await copied(text);
     put(button, icon(worked ? "check" : "cross"));
     announce(
-      worked ? "Copied" : "The browser does not let this page copy; mark the text instead",
+      worked ? "Copied" : "The browser does not permit copying; select the text instead",
       worked ? "info" : "problem",
     );
     setTimeout(() => put(button, icon("copy")), 1500);
@@ -70,7 +70,7 @@ export function command(text, label = "Command") {
   return h("div", { class: "command" }, h("pre", { tabindex: "0", role: "region", "aria-label": label }, text), button);
 }
 
-/** The command that publishes an event, for this very server. */
+/** The command that publishes an event to this server. */
 export function publishing(event, path = "events") {
   const body = JSON.stringify({ events: [event] });
   return command(

@@ -1,4 +1,4 @@
-/* Objects as rows of a list, and what is said where there are none. */
+/* Objects as rows of a list, and the notes for empty lists. */
 
 import { h, put } from "../dom.js";
 import { seconds } from "../fold.js";
@@ -11,13 +11,13 @@ import { COLLECTIONS } from "./tree.js";
 export const COLUMNS = [
   ["cell-state", "State"],
   ["cell-name", "Object"],
-  ["cell-label", "What it is"],
+  ["cell-label", "Label"],
   ["cell-progress", "Progress"],
   ["cell-duration", "Took"],
   ["cell-updated", "Last change"],
 ];
 
-/** Fill the cells of one object's row. */
+/** Fill the cells of an object's row. */
 export function drawObject([state, name, label, progress, took, updated], object) {
   put(state, badge(object.state, object.result));
   name.textContent = object.path;
@@ -38,7 +38,7 @@ function meter(share) {
   );
 }
 
-/** The filter leaves nothing. */
+/** The note if the filter matches no object. */
 export function nothingMatches() {
   return emptyNote(
     "Nothing matches",
@@ -47,7 +47,7 @@ export function nothingMatches() {
   );
 }
 
-/** There are no such objects; the command that makes the first. */
+/** The note for an empty collection, with the command that publishes a first event. */
 export function nothingYet(collection) {
   const [, title, , example] = COLLECTIONS.find(([name]) => name === collection);
   return emptyNote(

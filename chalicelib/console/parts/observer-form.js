@@ -1,4 +1,4 @@
-/* The form of an observer: what its configuration may say, in fields; what has no field can be written as JSON. */
+/* The form of an observer: fields for the common settings, JSON for the others. */
 
 import { h, put } from "../dom.js";
 import { typeText } from "../format.js";
@@ -16,7 +16,7 @@ const FIELDS = {
 };
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
 
-/** A form for `observer`, null for a new one; `changed()` is called with every change. */
+/** A form for `observer`, null for a new one; calls `changed()` after every change. */
 export class ObserverForm {
   #observer;
   #fields = {};
@@ -68,7 +68,7 @@ export class ObserverForm {
       row(
         "Types",
         this.#fields.types,
-        "One pattern a line; ? is one subtype, a final * any number. Nothing: every event.",
+        "One pattern per line; ? matches one subtype, a final * any number. Empty: every event.",
       ),
       h(
         "div",
@@ -76,24 +76,23 @@ export class ObserverForm {
         row("or AnyJob events", this.#fields.events),
         row("of nodes", this.#fields.nodes),
       ),
-      row("Filter", this.#fields.filter, "A Jinja2 expression over event; only if it holds, somebody is told."),
+      row("Filter", this.#fields.filter, "A Jinja2 expression over event; the observer notifies only if it is true."),
       this.#channelFields,
       row("More configuration, as JSON", this.#fields.more),
     );
     this.#drawChannel();
   }
 
-  /** The name in the form. */
-  get name() {
+    get name() {
     return this.#fields.name.value.trim();
   }
 
-  /** Whether the name will do; else its field says why. */
+  /** Whether the name is valid; otherwise its field shows the error. */
   checked() {
     return this.element.reportValidity();
   }
 
-  /** The configuration as PUT takes it; raises an Error in words if the JSON is none. */
+  /** The configuration for PUT. Throws an Error if the JSON is invalid. */
   configuration() {
     const value = (name) => this.#fields[name].value.trim();
     const types = value("types")
@@ -141,7 +140,7 @@ export class ObserverForm {
         : null;
     put(
       this.#channelFields,
-      isOwn ? h("p", { class: "hint" }, "It tells its own user, in their inbox.") : rows,
+      isOwn ? h("p", { class: "hint" }, "It notifies its own user, in the inbox.") : rows,
       this.#fields.progress ? h("label", { class: "check" }, this.#fields.progress, "Also mail progress") : null,
     );
     const rest = Object.entries(config).filter(([name]) => !named.includes(name) && name !== "mail_progress");
@@ -171,7 +170,7 @@ function parsed(written) {
     const value = JSON.parse(written);
     if (value !== null && typeof value === "object" && !Array.isArray(value)) return value;
   } catch {
-    // Told below.
+    // Reported below.
   }
   throw new Error('More configuration: this is not a JSON object. Write it like {"label": "Nightly"}.');
 }

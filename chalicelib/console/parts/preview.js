@@ -1,4 +1,4 @@
-/* The preview of an observer: what it would say about a real event, rendered by the server with what the form says now. */
+/* The preview of an observer: its message for a real event, rendered by the server from the form's current values. */
 
 import { post } from "../api.js";
 import { h, put } from "../dom.js";
@@ -11,7 +11,7 @@ import { problemNote, waiting } from "./notes.js";
 
 const SETTLE_MS = 350;
 
-/** A panel that follows a form. */
+/** A panel that follows the form. */
 export class Preview {
   #form;
   #timer = null;
@@ -44,12 +44,12 @@ export class Preview {
     );
   }
 
-  /** The event it is for, or null for the latest. */
+  /** The chosen event, or null for the latest. */
   get event() {
     return this.#event.value.trim() || null;
   }
 
-  /** The form has changed: render again when it settles. */
+  /** Render again after a pause in typing. */
   changed() {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.#now(), SETTLE_MS);
@@ -83,8 +83,8 @@ function rendered({ event, wouldTell, why, message }) {
     h(
       "p",
       { class: "preview-event" },
-      badge(wouldTell ? "would tell" : "would not tell"),
-      wouldTell ? null : h("span", {}, why ?? "nobody is meant"),
+      badge(wouldTell ? "would notify" : "would not notify"),
+      wouldTell ? null : h("span", {}, why ?? "it is not addressed to this observer"),
     ),
     event
       ? h(

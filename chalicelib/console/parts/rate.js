@@ -1,4 +1,4 @@
-/* The rate: events of each of the last 60 seconds as bars, and how many came in the last one. */
+/* The event rate: a bar for each of the last 60 seconds, and the latest value. */
 
 import { h, s, text } from "../dom.js";
 import { number } from "../format.js";
@@ -7,7 +7,7 @@ const SECONDS = 60;
 const BAR = 3;
 const HEIGHT = 28;
 
-/** A sparkline that `count` feeds. */
+/** A sparkline; call `count` for new events. */
 export class Rate {
   #counts = new Array(SECONDS).fill(0);
   #now = 0;
@@ -29,14 +29,14 @@ export class Rate {
     );
     this.element = h(
       "div",
-      { class: "rate", title: "Events a second, over the last minute" },
+      { class: "rate", title: "Events per second over the last minute" },
       chart,
       h("div", { class: "rate-words" }, this.#value, this.#most),
     );
     this.#draw();
   }
 
-  /** So many events have come. */
+  /** Add to the current second. */
   count(events) {
     this.#now += events;
   }
@@ -60,6 +60,6 @@ export class Rate {
     };
     this.#bars.setAttribute("d", this.#counts.map(bar).join(""));
     text(this.#value, `${number(this.#counts.at(-1))}/s`);
-    text(this.#most, `most ${number(Math.max(...this.#counts))}/s`);
+    text(this.#most, `max ${number(Math.max(...this.#counts))}/s`);
   }
 }

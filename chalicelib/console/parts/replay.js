@@ -1,4 +1,4 @@
-/* Replay: tell an observer again what was before. It goes in parts, until done; each part says how far it came. */
+/* Replays past events to an observer, in parts; each part reports its progress. */
 
 import { post } from "../api.js";
 import { h, put, text } from "../dom.js";
@@ -7,7 +7,7 @@ import { icon } from "../icons.js";
 import { day, msOfId } from "../time.js";
 import { problemNote } from "./notes.js";
 
-/** A card that replays the observer `name`; `done()` is called when it has. */
+/** A card that replays the observer `name`; calls `done()` at the end. */
 export class Replay {
   #name;
   #done;
@@ -15,7 +15,7 @@ export class Replay {
   #since = h("input", { id: "replay-since", type: "datetime-local", step: 1, required: true });
   #bar = h("progress", { max: 1, value: 0, "aria-label": "Replay" });
   #words = h("p", { class: "hint", role: "status" });
-  #told = h("div");
+  #problem = h("div");
   #button = h("button", { class: "button", type: "submit" });
 
   constructor(name, done) {
@@ -36,12 +36,12 @@ export class Replay {
       h(
         "p",
         { class: "hint" },
-        "Tells the observer again about everything since then. A part that is repeated tells nobody twice.",
+        "Notifies the observer again of all events since then. Repeating a part sends nothing twice.",
       ),
       form,
       this.#bar,
       this.#words,
-      this.#told,
+      this.#problem,
     );
     this.#draw();
   }
@@ -60,7 +60,7 @@ export class Replay {
   async #run(since) {
     this.#stopped = false;
     this.#bar.hidden = false;
-    put(this.#told);
+    put(this.#problem);
     const first = Date.parse(since) * 1000;
     let deliveries = 0;
     let body = { since };
@@ -77,7 +77,7 @@ export class Replay {
         body = { after: part.eventId, until: part.until, replay: part.replay };
       }
     } catch (problem) {
-      put(this.#told, problemNote(problem));
+      put(this.#problem, problemNote(problem));
     }
     this.#stopped = true;
     this.#draw();

@@ -1,6 +1,6 @@
-/* The last so many events, the newest first; what is older makes room. */
+/* A ring buffer of the latest events, newest first. */
 
-/** A ring of at most `most` events. */
+/** Holds at most `most` events. */
 export class Ring {
   #kept = [];
   #end = 0;
@@ -14,7 +14,7 @@ export class Ring {
     return this.#kept.length;
   }
 
-  /** The event that is `index` older than the newest. */
+  /** The event at `index`, counted from the newest. */
   at(index) {
     return this.#kept[(this.#end - 1 - index + 2 * this.#kept.length) % this.#kept.length];
   }
@@ -23,7 +23,7 @@ export class Ring {
     return event.eventId;
   }
 
-  /** Add events, in the order in which they came. */
+  /** Add events in order of arrival. */
   add(events) {
     for (const event of events) {
       if (this.#kept.length < this.#most) this.#kept.push(event);

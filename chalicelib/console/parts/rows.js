@@ -1,19 +1,19 @@
 /*
- * Rows: a list of any length of which only what is seen is in the page. All rows have one height; an item keeps its
- * element while it is seen, so news at the top only move what is there. Drawn at most once a frame, ten times a second.
+ * A virtual list: only visible rows are in the page. All rows have the same height. An item keeps its
+ * element while it is visible, so new rows at the top only move the others. Draws at most once a frame, ten times a second.
  */
 
 import { attribute, h } from "../dom.js";
 
 const BEYOND = 6;
-/* Rows drawn above and below what is seen. */
+/* Rows drawn above and below the visible ones. */
 const PAUSE_MS = 100;
 const HEAD = 33;
-/* The height of the titles, which stay above the rows. */
+/* The height of the fixed column titles. */
 let lists = 0;
 
 /**
- * @typedef {{length: number, at: (index: number) => any, keyOf: (item: any) => any}} Items  in the order they are shown
+ * @typedef {{length: number, at: (index: number) => any, keyOf: (item: any) => any}} Items  in display order
  */
 export class Rows {
   #items;
@@ -30,7 +30,7 @@ export class Rows {
   #name = `rows-${++lists}`;
   #count = 0;
 
-  /** `columns` are `[class, title]`; `draw(cells, item)` fills one row's cells; `open(item)` is for a click or Enter, `scrolled(isAtTop)` for who looks elsewhere. */
+  /** `columns` are `[class, title]`; `draw(cells, item)` fills one row's cells; `open(item)` handles a click or Enter, `scrolled(isAtTop)` a change of the scroll position. */
   constructor({ items, columns, draw, open, label, height = 30, scrolled = () => {} }) {
     this.#items = items;
     this.#columns = columns;
@@ -58,29 +58,29 @@ export class Rows {
 
   #watched;
 
-  /** Whether the newest row is seen. */
+  /** Whether the newest row is visible. */
   get isAtTop() {
     return this.element.scrollTop < this.#height / 2;
   }
 
-  /** Nothing more will be drawn. */
+  /** Stop drawing. */
   close() {
     this.#watched.disconnect();
   }
 
-  /** Back to the first row. */
+  /** Scroll to the first row. */
   toTop() {
     this.element.scrollTop = 0;
     this.changed();
   }
 
-  /** `count` items came before all others: who has scrolled keeps seeing what they saw. */
+  /** `count` items were added at the top; a scrolled list keeps its visible rows. */
   grown(count) {
     if (!this.isAtTop) this.element.scrollTop += count * this.#height;
     this.changed();
   }
 
-  /** The items are others now: draw when it is time. */
+  /** The items have changed; schedule a redraw. */
   changed() {
     if (this.#planned) return;
     this.#planned = true;

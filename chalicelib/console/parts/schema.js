@@ -1,4 +1,4 @@
-/* A JSON schema in words: each member, its kind, its meaning; what is inside is a line further in. */
+/* A JSON schema as a table: each member, its type, its meaning; nested members are indented. */
 
 import { h } from "../dom.js";
 import { resolved } from "./curl.js";
@@ -17,7 +17,7 @@ export function schemaTable(document, schema) {
   );
 }
 
-/** Words in which `code` is marked with backquotes. */
+/** Text with `code` in backquotes. */
 export function marked(words) {
   return words.split(/`([^`]+)`/).map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }

@@ -1,4 +1,4 @@
-/* How the feed of the open view is: one pill in the bar, in colour, in a shape and in words. */
+/* The feed status of the open view: a pill with a colour, a shape and a label. */
 
 import { h, put, text } from "../dom.js";
 import { icon } from "../icons.js";
@@ -20,19 +20,19 @@ const pill = h("div", { class: "status", id: "feed-status", role: "status", "dat
 let drawn = null;
 let owner = null;
 
-/** The pill; there is one. */
+/** The single status pill. */
 export function statusPill() {
   if (drawn === null) draw({ name: "none", words: "This page follows no feed" });
   return pill;
 }
 
-/** For a view: where it tells how its feed is; the last one that asked is heard. */
+/** A handle through which a view shows its feed status; only the latest handle is active. */
 export function statusOf() {
   const mine = Symbol("view");
   owner = mine;
   draw({ name: "connecting", words: "Connecting" });
   return {
-    tell: (state) => owner === mine && draw(state),
+    show: (state) => owner === mine && draw(state),
     close: () => owner === mine && draw({ name: "none", words: "This page follows no feed" }),
   };
 }

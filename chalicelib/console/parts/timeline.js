@@ -1,4 +1,4 @@
-/* A timeline drawn to scale: a lane for each thing, time from left to right, one measure for all of them. */
+/* A timeline drawn to scale: one lane per object, time from left to right. */
 
 import { h, put, redraw, s } from "../dom.js";
 import { look, said, stateWords } from "../states.js";
@@ -10,13 +10,13 @@ const AXIS = 26;
 const NAME = 132;
 const RIGHT = 16;
 const LETTER = 7;
-const MOST_LANES = 400;
+const MAX_LANES = 400;
 const STEPS_MS = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 10e3, 15e3, 30e3, 60e3, 120e3, 300e3, 600e3, 900e3, 1800e3, 3600e3,
   7200e3, 14400e3, 21600e3, 43200e3, 86400e3, 172800e3, 604800e3, 2592000e3,
 ];
 
-/** A figure; `show(lanes, from, to, at)` draws it, a click gives `pick` the time that was meant. */
+/** A figure; `show(lanes, from, to, at)` draws it, a click calls `pick` with the time. */
 export class Timeline {
   #frame = h("div", {
     class: "timeline-frame",
@@ -36,8 +36,8 @@ export class Timeline {
   }
 
   show(lanes, from, to, at = null) {
-    this.#shown = { lanes: lanes.slice(0, MOST_LANES), from, to: Math.max(to, from + 1), at };
-    const more = lanes.length > MOST_LANES ? ` The first ${MOST_LANES} of ${lanes.length} lanes are drawn.` : "";
+    this.#shown = { lanes: lanes.slice(0, MAX_LANES), from, to: Math.max(to, from + 1), at };
+    const more = lanes.length > MAX_LANES ? ` The first ${MAX_LANES} of ${lanes.length} lanes are drawn.` : "";
     put(this.#words, `${whole(from)} to ${whole(to)}, ${duration((to - from) / 1000)} to scale.${more}`);
     this.#draw();
   }
@@ -133,7 +133,7 @@ function drawnMark({ at, words }, top, x) {
   );
 }
 
-/** Where one is in time; what comes later is veiled. */
+/** Marks the selected time and dims everything after it. */
 function past(at, x, width, height) {
   const left = Math.max(NAME / 2, x(at));
   return [

@@ -1,11 +1,11 @@
-/* Time travel: a slider over the events of an object. Its right end is now, and stays so as events come. */
+/* Time travel: a slider over the events of an object. Its right end is the present and follows new events. */
 
 import { h, put, text } from "../dom.js";
 import { number, typeText } from "../format.js";
 import { icon } from "../icons.js";
 import { clock, day, msOfId } from "../time.js";
 
-/** A slider; `go(eventId)` is called with the event that was chosen, or null for now. */
+/** A slider; calls `go(eventId)` with the chosen event, or null for the present. */
 export class Travel {
   #events = [];
   #go;
@@ -47,13 +47,13 @@ export class Travel {
     );
   }
 
-  /** These are the events; `at` is where one is, null for now. */
+  /** Set the events; `at` is the selected position, null for the present. */
   show(events, at) {
     this.#events = events;
     this.#slider.max = events.length;
     const index = at === null ? events.length : events.findLastIndex((event) => event.eventId <= at);
     this.#slider.value = Math.max(0, index);
-    this.#tell();
+    this.#updateLabel();
   }
 
   #index() {
@@ -62,11 +62,11 @@ export class Travel {
 
   #chosen(index) {
     this.#slider.value = Math.min(Math.max(0, index), this.#events.length);
-    this.#tell();
+    this.#updateLabel();
     this.#go(this.#events[this.#index()]?.eventId ?? null);
   }
 
-  #tell() {
+  #updateLabel() {
     const event = this.#events[this.#index()];
     const words = event
       ? `After event ${number(this.#index() + 1)} of ${number(this.#events.length)}: ${typeText(event.type)}, ${day(msOfId(event.eventId)).slice(0, -9)} ${clock(msOfId(event.eventId))}`

@@ -1,4 +1,4 @@
-/* The tree of objects: collections, and below the open one its folders, with how many objects each has. */
+/* The tree of collections, with the folders of the open one and their object counts. */
 
 import { h } from "../dom.js";
 import { number } from "../format.js";
@@ -61,7 +61,7 @@ export function folders(collection, objects) {
   return [...root.folders.values()];
 }
 
-/** The links; `open` is the collection, `folder` what is chosen in it. */
+/** The links; `open` is the collection, `folder` the selected folder. */
 export function tree(open, folder, found) {
   const groups = [...new Set(COLLECTIONS.map(([, , group]) => group))];
   return groups.map((group) => [

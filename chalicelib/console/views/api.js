@@ -1,4 +1,4 @@
-/* The API: `/openapi.json` as pages to read, a subject at a time, with commands to copy. */
+/* The API page: `/openapi.json` rendered by subject, with curl commands to copy. */
 
 import { get } from "../api.js";
 import { h } from "../dom.js";
@@ -10,7 +10,7 @@ import { link } from "../router.js";
 const METHODS = ["get", "post", "put", "delete", "patch"];
 let read = null;
 
-/** One subject of the API. */
+/** The page of one subject. */
 export async function view({ rest }) {
   read ??= get("openapi.json").catch((problem) => {
     read = null;
@@ -89,7 +89,7 @@ function contents(shown) {
       ),
       h("td", {}, one.operation.summary ?? ""),
     );
-  const heads = ["Method", "Path", "What"].map((title) => h("th", { scope: "col" }, title));
+  const heads = ["Method", "Path", "Summary"].map((title) => h("th", { scope: "col" }, title));
   return h(
     "div",
     { class: "table-frame" },

@@ -1,4 +1,4 @@
-/* Live: events as they come, the newest first. Pausing loses nothing; what waits too long stays with the server. */
+/* The Live page: events as they arrive, newest first. Pausing loses nothing: the server keeps the events. */
 
 import { get } from "../api.js";
 import { h, put, text } from "../dom.js";
@@ -26,7 +26,6 @@ const COLUMNS = [
   ["cell-gist", "Payload"],
 ];
 
-/** The view. */
 export function view({ parameters }) {
   const live = new Live(parameters);
   return { title: "Live", element: live.element, close: () => live.close() };
@@ -47,18 +46,18 @@ class Live {
     columns: COLUMNS,
     draw: drawEvent,
     open: (event) => this.#open(event),
-    label: "Events, the newest first",
+    label: "Events, newest first",
     scrolled: (isAtTop) => (this.#top.hidden = isAtTop),
   });
   #top = h(
     "button",
     { class: "button live-top", type: "button", hidden: true, onclick: () => this.#rows.toTop() },
     icon("up"),
-    "To the newest",
+    "Jump to newest",
   );
   #list = h("div", { class: "live-list" });
   #side = h("div", { class: "live-side" });
-  #told = h("div", { class: "live-told" });
+  #notice = h("div", { class: "live-notice" });
   #count = h("span", { class: "live-count" });
   #pause = h("button", { class: "button", type: "button", id: "pause", onclick: () => this.#toggle() });
 
@@ -80,13 +79,13 @@ class Live {
         this.#pause,
       ),
       this.#filter.element,
-      this.#told,
+      this.#notice,
       h("div", { class: "live-split" }, this.#list, this.#side),
     );
     this.#keys = shortcuts({
-      p: ["Pause, or go on", () => this.#toggle()],
+      p: ["Pause or resume", () => this.#toggle()],
       "/": ["Filter", () => this.#filter.focus()],
-      t: ["To the newest", () => this.#rows.toTop()],
+      t: ["Jump to newest", () => this.#rows.toTop()],
     });
     this.#begin();
   }
@@ -102,15 +101,15 @@ class Live {
     this.#keys();
   }
 
-  /** Show the last events that match, and follow from there. */
+  /** Show the latest matching events and follow from there. */
   async #begin() {
     const mine = ++this.#turn;
     this.#feed?.stop();
     this.#waiting = [];
     this.#seen = 0;
     this.#isPaused = false;
-    put(this.#told);
-    put(this.#list, waiting("Reading the last events"));
+    put(this.#notice);
+    put(this.#list, waiting("Loading the latest events"));
     this.#drawPause();
     try {
       const seq = await get("events", { ...this.#filter.query, limit: -FIRST });
@@ -132,7 +131,7 @@ class Live {
       parameters: this.#filter.query,
       after,
       onEvents: (events) => this.#take(events),
-      onState: (state) => this.#status.tell(state),
+      onState: (state) => this.#status.show(state),
       onTorn: (before, from) => this.#torn(before, from),
     }).start();
     this.#drawList();
@@ -178,22 +177,22 @@ class Live {
 
   #drawPause() {
     const more = this.#waiting.length >= KEPT ? "+" : "";
-    const words = this.#isPaused ? `Go on · ${number(this.#waiting.length)}${more} waiting` : "Pause";
+    const words = this.#isPaused ? `Resume · ${number(this.#waiting.length)}${more} waiting` : "Pause";
     put(this.#pause, icon(this.#isPaused ? "play" : "pause"), h("span", {}, words));
     this.#pause.setAttribute("aria-pressed", this.#isPaused);
     this.#pause.classList.toggle("button-main", this.#isPaused);
   }
 
   #torn(before, from) {
-    const dismiss = h("button", { class: "button", type: "button", onclick: () => put(this.#told) }, "Understood");
-    const words = `Between ${whole(msOfId(before))} and ${whole(msOfId(from))} there were events that retention has removed. The list goes on after that gap.`;
+    const dismiss = h("button", { class: "button", type: "button", onclick: () => put(this.#notice) }, "Dismiss");
+    const words = `Between ${whole(msOfId(before))} and ${whole(msOfId(from))} events were deleted by retention. The list continues after the gap.`;
     put(
-      this.#told,
+      this.#notice,
       h(
         "div",
         { class: "note note-problem", role: "alert" },
         icon("alert", 20),
-        h("div", {}, h("strong", {}, "Torn: some events are no longer kept"), h("p", {}, words), dismiss),
+        h("div", {}, h("strong", {}, "Gap: some events have been deleted by retention"), h("p", {}, words), dismiss),
       ),
     );
   }
@@ -212,12 +211,12 @@ class Live {
   }
 }
 
-function drawEvent([time, type, key, what], event, row) {
+function drawEvent([time, type, key, summary], event, row) {
   row.dataset.vocabulary = vocabularyOf(event.type);
   time.textContent = clock(msOfId(event.eventId));
   type.textContent = typeText(event.type);
   key.textContent = event.key ?? "";
-  what.textContent = gist(event.payload).slice(0, 300);
+  summary.textContent = gist(event.payload).slice(0, 300);
 }
 
 function nothingYet() {
@@ -230,5 +229,5 @@ function nothingYet() {
 }
 
 function nothingMatches() {
-  return emptyNote("Nothing matches", "No event in this log matches the filter. New ones that do will appear here.");
+  return emptyNote("Nothing matches", "No event in this log matches the filter. New events that match will appear here.");
 }

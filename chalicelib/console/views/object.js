@@ -1,4 +1,4 @@
-/* One object: how it is now or was at an earlier event, its timeline, and every event it had. It stays live. */
+/* The page of one object: its state now or at an earlier event, its timeline, and its events. It is live. */
 
 import { encodedPath, get } from "../api.js";
 import { h, put, redraw } from "../dom.js";
@@ -19,11 +19,11 @@ import { eventsOf } from "../vocabularies.js";
 
 const LISTED = 300;
 const SETTLE_MS = 250;
-const MOST = 20_000;
+const MAX_EVENTS = 20_000;
 const GOING_MS = 60;
-/* A slider that is drawn along asks for where it rests. */
+/* While the slider is dragged, load only the position where it rests. */
 
-/** The page of one object; `?at=` opens it as it was. */
+/** The page of one object; `?at=` shows a past state. */
 export function objectView(collection, path, parameters) {
   const page = new ObjectPage(collection, path, Number(parameters.get("at")) || null);
   return { title: path, element: page.element, close: () => page.close() };
@@ -43,7 +43,7 @@ class ObjectPage {
   #known = new Map();
   #ticks = null;
   #head = h("span", { class: "object-state" });
-  #state = h("div", { class: "object-details" }, waiting("Reading the object"));
+  #state = h("div", { class: "object-details" }, waiting("Loading the object"));
   #list = h("div");
   #side = h("div", { class: "object-event" });
   #timeline = new Timeline((time) => this.#pick(time));
@@ -97,7 +97,7 @@ class ObjectPage {
         query,
         eventId,
         (news) => this.#take(news),
-        (told) => this.#status.tell(told),
+        (state) => this.#status.show(state),
       );
       this.#ticks = setInterval(() => this.#drawTimeline(), 1000);
       this.#draw(state);
@@ -110,7 +110,7 @@ class ObjectPage {
     }
   }
 
-  /** A set's events are those of its jobs too. */
+  /** The events of a job set include those of its jobs. */
   #query(state) {
     const query = eventsOf(this.#collection, this.#path);
     const jobs = this.#collection === "jobset" ? (state.jobs ?? []).filter((job) => "id" in job) : [];
@@ -123,14 +123,14 @@ class ObjectPage {
 
   #take(news) {
     this.#events.push(...news);
-    if (this.#events.length > MOST) this.#events.splice(0, this.#events.length - MOST);
+    if (this.#events.length > MAX_EVENTS) this.#events.splice(0, this.#events.length - MAX_EVENTS);
     this.#timer ??= setTimeout(() => {
       this.#timer = null;
       this.#refresh();
     }, SETTLE_MS);
   }
 
-  /** Show it as it is, or as it was at the chosen event; what was does not change and is kept. */
+  /** Show the present state, or the state at the chosen event. Past states never change and are cached. */
   async #refresh() {
     const mine = ++this.#turn;
     try {

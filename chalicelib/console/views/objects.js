@@ -1,4 +1,4 @@
-/* Objects: what the events are about, as a list that stays live. One object has a page of its own. */
+/* The Objects page: a live list of objects. Each object has its own page. */
 
 import { get } from "../api.js";
 import { h, put, redraw, text } from "../dom.js";
@@ -22,7 +22,7 @@ const STATISTICS_MS = 2_000;
 export function view(place) {
   const [collection = "job", ...path] = place.rest;
   if (!COLLECTIONS.some(([name]) => name === collection))
-    throw new Error(`There are no objects called "${collection}".`);
+    throw new Error(`Unknown collection "${collection}".`);
   if (path.join("") !== "") return objectView(collection, `/${path.join("/")}`, place.parameters);
   const list = new Objects(collection, place.parameters);
   return { title: "Objects", element: list.element, close: () => list.close() };
@@ -59,7 +59,7 @@ class Objects {
       columns: COLUMNS,
       draw: drawObject,
       open: (object) => go(objectLink(collection, object.path)),
-      label: "Objects, the latest change first",
+      label: "Objects, most recently changed first",
     });
     this.#search = h("input", {
       type: "search",
@@ -111,12 +111,12 @@ class Objects {
     this.#snapshot?.close();
     const search = this.#search.value.trim();
     note({ search, state: this.#state, folder: this.#folder });
-    put(this.#list, waiting("Reading the snapshot"));
+    put(this.#list, waiting("Loading the objects"));
     this.#drawTree([]);
     const snapshot = new Snapshot(
       this.#collection,
       { search, state: this.#state },
-      { onChange: () => this.#draw(), onState: (state) => this.#status.tell(state) },
+      { onChange: () => this.#draw(), onState: (state) => this.#status.show(state) },
     );
     this.#snapshot = snapshot;
     try {
@@ -130,7 +130,7 @@ class Objects {
     }
   }
 
-  /** At most one drawing a frame, however many events come. */
+  /** Draw at most once per frame. */
   #draw() {
     if (this.#drawn) return;
     this.#drawn = true;
@@ -149,7 +149,7 @@ class Objects {
     this.#shown = objects.filter((object) => object.path.startsWith(this.#folder));
     this.#drawTree(folders(this.#collection, objects));
     this.#drawChips(counts);
-    const cut = moreFollows ? `, the ${number(LIMIT)} that changed last are listed` : "";
+    const cut = moreFollows ? `, showing the ${number(LIMIT)} changed most recently` : "";
     text(this.#count, `${plural(total, "object")}${cut}`);
     if (this.#shown.length === 0) put(this.#list, this.#isFiltered ? nothingMatches() : nothingYet(this.#collection));
     else if (!this.#rows.element.isConnected) put(this.#list, this.#rows.element);
@@ -157,7 +157,7 @@ class Objects {
     if (this.#collection === "order") this.#drawStatistics();
   }
 
-  /** Only when it differs: a link that is drawn anew while it is pressed would not hear of it. */
+  /** Redraw only on change: a link that is replaced while it is pressed loses the click. */
   #drawTree(found) {
     const now = JSON.stringify(found.map(counted));
     if (now !== this.#drawnTree) redraw(this.#tree, tree(this.#collection, this.#folder, found));

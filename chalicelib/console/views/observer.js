@@ -1,4 +1,4 @@
-/* One observer: its configuration with a preview beside it, its health, what failed, and replay. */
+/* The page of one observer: configuration with preview, deliveries, failures, replay. */
 
 import { ask, get, post } from "../api.js";
 import { h, put } from "../dom.js";
@@ -26,9 +26,9 @@ class ObserverPage {
   #parts = [];
   #timer = null;
   #closed = false;
-  #body = h("div", { class: "stack" }, waiting("Reading the observer"));
+  #body = h("div", { class: "stack" }, waiting("Loading the observer"));
   #health = h("span");
-  #told = h("div", { class: "observer-told" });
+  #notice = h("div", { class: "observer-notice" });
   #failures = null;
 
   constructor(name) {
@@ -36,7 +36,7 @@ class ObserverPage {
     this.element = h(
       "div",
       { class: "page" },
-      h("nav", { class: "crumbs", "aria-label": "Where" }, h("a", { href: link("observers") }, "Observers")),
+      h("nav", { class: "crumbs", "aria-label": "Breadcrumbs" }, h("a", { href: link("observers") }, "Observers")),
       h(
         "div",
         { class: "page-head" },
@@ -45,7 +45,7 @@ class ObserverPage {
         h("div", { class: "bar-space" }),
         this.#buttons(),
       ),
-      this.#told,
+      this.#notice,
       this.#body,
     );
     this.#begin();
@@ -133,7 +133,7 @@ class ObserverPage {
       const { deliveries } = await get(this.#path);
       this.#drawHealth(deliveries);
     } catch {
-      // The next time will tell.
+      // Retried by the next refresh.
     }
     if (!this.#closed) this.#timer = setTimeout(() => this.#watch(), AGAIN_MS);
   }
@@ -162,7 +162,7 @@ class ObserverPage {
   }
 
   async #delete() {
-    if (!(await confirmed(`Delete the observer ${this.#name}? What it has been told stays in the log.`))) return;
+    if (!(await confirmed(`Delete the observer ${this.#name}? Its sent notifications stay in the log.`))) return;
     await this.#tried(async () => {
       await ask("DELETE", this.#path);
       announce("Deleted");
@@ -171,11 +171,11 @@ class ObserverPage {
   }
 
   async #tried(action) {
-    put(this.#told);
+    put(this.#notice);
     try {
       await action();
     } catch (problem) {
-      put(this.#told, problemNote(problem));
+      put(this.#notice, problemNote(problem));
     }
   }
 }

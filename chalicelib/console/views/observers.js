@@ -1,4 +1,4 @@
-/* Observers: who is told about what, and whether it reaches them. One observer has a page of its own. */
+/* The Observers page: a list of observers and their deliveries. Each observer has its own page. */
 
 import { base, get } from "../api.js";
 import { h, put, redraw } from "../dom.js";
@@ -19,7 +19,7 @@ export function view({ rest, parameters }) {
 }
 
 class Observers {
-  #list = h("div", {}, waiting("Reading the observers"));
+  #list = h("div", {}, waiting("Loading the observers"));
   #timer = null;
   #closed = false;
 
@@ -53,7 +53,7 @@ class Observers {
     try {
       const { observers } = await get("observers");
       if (this.#closed) return;
-      redraw(this.#list, observers.length ? table(observers) : nobody());
+      redraw(this.#list, observers.length ? table(observers) : emptyList());
       this.#timer = setTimeout(() => this.#read(), AGAIN_MS);
     } catch (problem) {
       if (!this.#closed)
@@ -66,7 +66,7 @@ class Observers {
 }
 
 function table(observers) {
-  const heads = ["Observer", "Channel", "Scope", "Told about", "Deliveries"].map((title) =>
+  const heads = ["Observer", "Channel", "Scope", "Events", "Deliveries"].map((title) =>
     h("th", { scope: "col" }, title),
   );
   return h(
@@ -88,7 +88,7 @@ function row(observer) {
   );
 }
 
-/** The patterns of an observer in words. */
+/** The patterns and filter of an observer as text. */
 function wanted({ types, events, nodes, filter }) {
   const about = types
     ? types.map((type) => (Array.isArray(type) ? typeText(type) : type)).join(", ")
@@ -96,14 +96,14 @@ function wanted({ types, events, nodes, filter }) {
   return filter ? `${about}, if ${filter}` : about;
 }
 
-function nobody() {
+function emptyList() {
   return emptyNote(
-    "Nobody is told about anything yet",
-    "An observer tells people about events by mail, Slack or in the app. Make one here, or with the API:",
+    "No observers yet",
+    "An observer notifies people of events by mail, Slack or in the app. Create one here or with the API:",
     h("a", { class: "button button-main", href: link("observers", [], { new: "yes" }) }, icon("plus"), "New observer"),
     command(
       `curl -X PUT ${base()}/observers/ops \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '{"channel": "mail", "types": ["job/finish/*"], "config": {"to": "ops@example.org"}}'`,
-      "Make an observer",
+      "Create an observer",
     ),
   );
 }

@@ -1,4 +1,4 @@
-/* Reports: pages about the history, made by Spark; each is opened in a frame that can do nothing but be read. */
+/* The Reports page: pages that Spark made from the history, each in a sandboxed frame. */
 
 import { get, post } from "../api.js";
 import { h, put } from "../dom.js";
@@ -13,7 +13,7 @@ export function view({ rest }) {
 }
 
 function list() {
-  const place = h("div", {}, waiting("Reading the reports"));
+  const place = h("div", {}, waiting("Loading the reports"));
   const read = async () => {
     try {
       const { reports } = await get("reports");
@@ -30,7 +30,7 @@ function list() {
 }
 
 function table(reports) {
-  const heads = ["Report", "Made", "Up to event", ""].map((title) =>
+  const heads = ["Report", "Created", "Up to event", ""].map((title) =>
     h("th", { scope: "col" }, title || h("span", { class: "hidden-label" }, "Open")),
   );
   const seen = new Set();
@@ -59,9 +59,9 @@ function table(reports) {
 function none() {
   return emptyNote(
     "No reports yet",
-    "A report shows durations, failures and load over all that the log has held. Make one on the machine that runs the server:",
-    command("make report", "Make a report"),
-    h("p", { class: "hint" }, "On AWS a schedule makes them."),
+    "A report shows durations, failures and load over the whole history. Create one on the machine that runs the server:",
+    command("make report", "Create a report"),
+    h("p", { class: "hint" }, "On AWS reports are created on a schedule."),
   );
 }
 
@@ -75,14 +75,14 @@ function oneReport(name) {
         location.href.split("#")[0],
       );
       if (!/^https?:$/.test(address.protocol))
-        throw new Error(`The report is at ${address.href}, which is no web address.`);
+        throw new Error(`The report is at ${address.href}, which is not a web address.`);
       put(
         tab,
         h(
           "a",
           { class: "button", href: address.href, target: "_blank", rel: "noopener noreferrer" },
           icon("open"),
-          "Open in a tab of its own",
+          "Open in a new tab",
         ),
       );
       put(

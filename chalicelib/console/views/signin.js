@@ -1,23 +1,23 @@
-/* Sign in: paste a token. It is tried before it is kept, and kept in this tab only. */
+/* The sign-in page: paste a token. It is verified first and kept in this tab only. */
 
 import { get } from "../api.js";
 import { h, put } from "../dom.js";
 import { command, problemNote } from "../parts/notes.js";
 import * as session from "../session.js";
 
-/** The page for those who are not signed in; `problem` is why a link did not work. */
+/** The page for visitors who are not signed in; `problem` is the error of a sign-in link. */
 export function signIn(problem = null) {
-  const told = h("div", { class: "sign-in-told" });
+  const notice = h("div", { class: "sign-in-notice" });
   const why = session.lastReason();
   if (problem !== null)
     put(
-      told,
+      notice,
       problemNote({
         title: "This link does not sign in",
         message: `${problem.message} Each link works once; paste a token instead.`,
       }),
     );
-  else if (why !== null) put(told, h("p", { class: "note", role: "alert" }, why));
+  else if (why !== null) put(notice, h("p", { class: "note", role: "alert" }, why));
   const field = h("textarea", {
     id: "token",
     rows: 4,
@@ -34,7 +34,7 @@ export function signIn(problem = null) {
     {
       onsubmit: (event) => {
         event.preventDefault();
-        tried(field, button, told);
+        submit(field, button, notice);
       },
     },
     h("label", { for: "token" }, "Token"),
@@ -42,7 +42,7 @@ export function signIn(problem = null) {
     h(
       "p",
       { id: "token-help", class: "hint" },
-      "A JWT of your organization. It stays in this tab and is forgotten when you close it.",
+      "A JWT of your organization. It stays in this tab until you close it.",
     ),
     button,
   );
@@ -58,20 +58,20 @@ export function signIn(problem = null) {
         h("img", { src: "console/icon.svg", width: 36, height: 36, alt: "" }),
         h("h1", {}, "Annals"),
       ),
-      told,
+      notice,
       form,
       h(
         "div",
         { class: "sign-in-how" },
-        h("h2", {}, "No token at hand?"),
-        h("p", {}, "On the machine that runs the server, make one, or open the link that its start line prints:"),
-        command("make -s token USER=$USER GROUPS=readers,publishers,admins", "Make a token"),
+        h("h2", {}, "No token yet?"),
+        h("p", {}, "On the machine that runs the server, create one, or open the link that the server prints at start:"),
+        command("make -s token USER=$USER GROUPS=readers,publishers,admins", "Create a token"),
       ),
     ),
   );
 }
 
-async function tried(field, button, told) {
+async function submit(field, button, notice) {
   const pasted = field.value.trim();
   if (!pasted) return field.focus();
   button.disabled = true;
@@ -82,9 +82,9 @@ async function tried(field, button, told) {
   } catch (problem) {
     const words =
       problem.status === 401
-        ? "The server does not take this token. It may have expired, or belong to another server."
+        ? "The server does not accept this token. It may have expired or belong to another server."
         : problem.message;
-    put(told, problemNote({ title: "Not signed in", message: words }));
+    put(notice, problemNote({ title: "Not signed in", message: words }));
     button.disabled = false;
     field.focus();
   }

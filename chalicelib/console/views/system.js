@@ -1,4 +1,4 @@
-/* System: where the log stands, who has read how far, and what this installation is. */
+/* The System page: the log, its consumers and their lag, the installation. */
 
 import { get } from "../api.js";
 import { h, put, redraw } from "../dom.js";
@@ -12,9 +12,8 @@ import { ago, duration, ms, msOfId, whole } from "../time.js";
 const AGAIN_MS = 2_000;
 const LATE_S = 10;
 
-/** The view. */
 export function view() {
-  const place = h("div", { class: "stack" }, waiting("Asking the server"));
+  const place = h("div", { class: "stack" }, waiting("Loading the system status"));
   let timer = null;
   let closed = false;
   const read = async () => {
@@ -58,7 +57,7 @@ function tiles({ head, events, consumers }) {
     tile("Commits", number(head?.id?.session ?? 0), head?.id ? `head ${idText(head.id)}` : ""),
     events === null || events === undefined ? null : tile("Events", number(events), "that are kept"),
     tile("Position", head?.eventId ? String(head.eventId) : "–", "eventId of the last event"),
-    tile("Longest lag", duration(late), late > LATE_S ? "a consumer is behind" : "all consumers keep up"),
+    tile("Longest lag", duration(late), late > LATE_S ? "a consumer is behind" : "all consumers are up to date"),
   );
 }
 
@@ -136,6 +135,6 @@ function organizations({ organization, organizations: names = [] }) {
     { class: "card", "aria-label": "Organizations" },
     h("h2", {}, "Organizations"),
     h("ul", { class: "plain-list" }, names.map(item)),
-    h("p", { class: "hint" }, "Each has a log of its own. Your token is for these."),
+    h("p", { class: "hint" }, "Each organization has its own log. Your token permits these."),
   );
 }

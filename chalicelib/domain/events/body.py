@@ -1,31 +1,31 @@
-"""Bodies of commits: a JSON array of events, one a line, so that an event is found without parsing any."""
+"""The body of a commit: a JSON array with one event per line, so that events can be found without parsing them."""
 
 from collections.abc import Iterable, Iterator
 
-_BETWEEN = ",\n"
-"""JSON text never holds a raw newline, so this stands between two events and nowhere else."""
+_SEPARATOR = ",\n"
+"""Unambiguous, because JSON text never contains a raw newline."""
 
 
-def body_of(texts: Iterable[str]) -> str:
-    """The body of a commit of these encoded events."""
-    return f"[{_BETWEEN.join(texts)}]"
+def join_body(texts: Iterable[str]) -> str:
+    """The body of a commit with these encoded events."""
+    return f"[{_SEPARATOR.join(texts)}]"
 
 
-def texts_of(body: str) -> list[str]:
+def split_body(body: str) -> list[str]:
     """The JSON of each event."""
-    return body[1:-1].split(_BETWEEN)
+    return body[1:-1].split(_SEPARATOR)
 
 
-def texts_with(words: str, body: str) -> Iterator[tuple[int, str]]:
-    """Number, from 0, and JSON of each event whose JSON holds these words; the others cost next to nothing."""
-    start, number, place = 1, 0, body.find(words, 1)
-    while place >= 0:
-        number += body.count("\n", start, place)
-        start = body.rfind("\n", start, place) + 1 or start
-        end = body.find(_BETWEEN, place)
+def find_in_body(substring: str, body: str) -> Iterator[tuple[int, str]]:
+    """Index and JSON of each event whose JSON contains `substring`. Other events are skipped without splitting."""
+    start, index, position = 1, 0, body.find(substring, 1)
+    while position >= 0:
+        index += body.count("\n", start, position)
+        start = body.rfind("\n", start, position) + 1 or start
+        end = body.find(_SEPARATOR, position)
         if end < 0:
             end = len(body) - 1
-        if place + len(words) <= end:
-            yield number, body[start:end]
-            place = end
-        place = body.find(words, place + 1)
+        if position + len(substring) <= end:
+            yield index, body[start:end]
+            position = end
+        position = body.find(substring, position + 1)

@@ -1,7 +1,7 @@
-"""Events: as publishers send them, as the log keeps them, as readers get them.
+"""Events as publishers send them, as the log stores them, and as readers receive them.
 
-An event is encoded once. What the log keeps of it is JSON text, `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`
-in exactly this order; what readers get is the same text with the event's number written in front.
+An event is encoded once. The log stores it as JSON text, `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`, with the
+members in exactly this order. Readers receive the same text with the event's id and timestamp inserted in front.
 """
 
 import base64
@@ -16,38 +16,44 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import LogBroken
-from chalicelib.domain.events.event_type import LONGEST_BYTES, CheckedEventType, EventType, joined
+from chalicelib.domain.events.event_type import MAX_TYPE_OR_KEY_BYTES, EventType, ValidEventType, join_subtypes
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.lazy import once
+from chalicelib.domain.lazy import lazy_property
 from chalicelib.domain.model import Model
 from chalicelib.domain.timestamps import Timestamp
 
+_BASE64_PATTERN = r"^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$"
 
-def _base64_checked(data: str) -> str:
+
+def _validate_base64(data: str) -> str:
     try:
         base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as failure:
-        raise ValueError("binary data is base64 in the standard alphabet, padded with '='") from failure
+    except (binascii.Error, ValueError) as error:
+        raise ValueError("binary data must be base64 in the standard alphabet, padded with '='") from error
     return data
 
 
-Key = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_BYTES)]
-"""What the event is about, usually a path such as `/job/117`."""
+Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TYPE_OR_KEY_BYTES)]
+"""The subject of the event, usually a path such as `/job/117`."""
 
 
 class JsonPayload(Model):
-    """Any JSON value; null is a value, not the lack of a payload."""
+    """Any JSON value. null is a value too, not a missing payload."""
 
     type: Literal["json"]
     data: Any
 
 
 class BinaryPayload(Model):
-    """Bytes with a name, in base64; nobody looks inside."""
+    """Opaque bytes with a name, in base64."""
 
     type: Literal["binary"]
     name: str
-    data: Annotated[str, AfterValidator(_base64_checked)]
+    data: Annotated[
+        str,
+        AfterValidator(_validate_base64),
+        Field(json_schema_extra={"contentEncoding": "base64", "pattern": _BASE64_PATTERN}),
+    ]
 
 
 Payload = Annotated[JsonPayload | BinaryPayload, Field(discriminator="type")]
@@ -56,23 +62,23 @@ Payload = Annotated[JsonPayload | BinaryPayload, Field(discriminator="type")]
 class NewEvent(Model):
     """An event as its publisher sends it, before the log numbers it."""
 
-    type: CheckedEventType
+    type: ValidEventType
     key: Key | None = None
     source_timestamp: Timestamp | None = Field(None, alias="sourceTimestamp")
     payload: Payload | None = None
 
 
 def encode(event: NewEvent) -> bytes:
-    """The JSON that the log keeps; no raw newline in it. Numbers that JSON cannot write are refused."""
+    """The JSON that the log stores, without raw newlines. Raises `ValueError` for values that JSON cannot represent."""
     return encode_all((event,))[0]
 
 
 def encode_all(events: Iterable[NewEvent]) -> list[bytes]:
-    """The JSON of each event; written for speed, as every event comes through here."""
-    found = []
+    """The JSON of each event. Optimized for speed: every appended event passes through here."""
+    texts = []
     for event in events:
         source_us, payload = event.source_timestamp, event.payload
-        encoded = to_json(
+        text = to_json(
             {
                 "type": event.type,
                 "key": event.key,
@@ -80,35 +86,35 @@ def encode_all(events: Iterable[NewEvent]) -> list[bytes]:
                 "payload": None if payload is None else payload.__dict__,
             }
         )
-        if len(encoded) > LONGEST_BYTES:
-            _refuse_long(event)
-        # 1e999 parses as infinity. Text may say Infinity too, so this is only the reason to look closely.
-        if (b"Infinity" in encoded or b"NaN" in encoded) and isinstance(payload, JsonPayload):
-            _refuse_not_finite(payload.data)
-        found.append(encoded)
-    return found
+        if len(text) > MAX_TYPE_OR_KEY_BYTES:
+            _check_lengths(event)
+        # 1e999 parses as infinity. A string may contain "Infinity" too, so the values have to be checked.
+        if (b"Infinity" in text or b"NaN" in text) and isinstance(payload, JsonPayload):
+            _check_finite(payload.data)
+        texts.append(text)
+    return texts
 
 
-def _refuse_long(event: NewEvent) -> None:
-    for name, text in (("type", joined(event.type)), ("key", event.key or "")):
-        if len(text.encode()) > LONGEST_BYTES:
-            raise ValueError(f"a {name} may have at most {LONGEST_BYTES} bytes")
+def _check_lengths(event: NewEvent) -> None:
+    for name, text in (("type", join_subtypes(event.type)), ("key", event.key or "")):
+        if len(text.encode()) > MAX_TYPE_OR_KEY_BYTES:
+            raise ValueError(f"a {name} may have at most {MAX_TYPE_OR_KEY_BYTES} bytes")
 
 
-def _refuse_not_finite(value: Any) -> None:
+def _check_finite(value: Any) -> None:
     match value:
         case float() if not isfinite(value):
-            raise ValueError("a number is none that JSON can write: at most 1.7976931348623157e308, and not NaN")
+            raise ValueError("JSON cannot represent NaN, nor numbers larger than 1.7976931348623157e308")
         case dict():
             for member in value.values():
-                _refuse_not_finite(member)
+                _check_finite(member)
         case list():
             for element in value:
-                _refuse_not_finite(element)
+                _check_finite(element)
 
 
-class Stored(NamedTuple):
-    """The parts of an event's text that queries look at."""
+class EventFields(NamedTuple):
+    """The decoded text of an event."""
 
     type: EventType
     key: str | None
@@ -116,43 +122,43 @@ class Stored(NamedTuple):
     payload: Any
 
 
-def decode(text: str) -> Stored:
-    """What `encode` wrote."""
+def decode(text: str) -> EventFields:
+    """The inverse of `encode`."""
     members = from_json(text)
-    source = members["sourceTimestamp"]
-    return Stored(
+    source_time = members["sourceTimestamp"]
+    return EventFields(
         tuple(members["type"]),
         members["key"],
-        None if source is None else timestamps.parse(source),
+        None if source_time is None else timestamps.parse(source_time),
         members["payload"],
     )
 
 
 @dataclass(frozen=True)
 class Event:
-    """An event in the log. Two with the same id are the same event."""
+    """An event in the log. Events are equal if their ids are."""
 
     id: Id
     event_id: int
-    at: int
-    """The EventId of the first event of its commit: the time of all of them."""
+    at_us: int
+    """Time of the event's commit, which is the EventId of the first event in it."""
     text: str
 
-    @once
-    def stored(self) -> Stored:
-        """The event's own fields, parsed when first asked for."""
+    @lazy_property
+    def fields(self) -> EventFields:
+        """Raises `LogBroken` if the text cannot be decoded."""
         try:
             return decode(self.text)
-        except (ValueError, LookupError, TypeError) as failure:
-            raise LogBroken(f"event {self.id} cannot be read") from failure
+        except (ValueError, LookupError, TypeError) as error:
+            raise LogBroken(f"event {self.id} cannot be read") from error
 
     @property
-    def wire(self) -> str:
+    def wire_text(self) -> str:
         """The event's JSON for readers."""
         server, session, instance = self.id
         return (
             f'{{"id":{{"server":{server},"session":{session},"instance":{instance}}},"eventId":{self.event_id},'
-            f'"timestamp":"{timestamps.iso(self.at)}",{self.text[1:]}'
+            f'"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:]}'
         )
 
     def __eq__(self, other: object) -> bool:
@@ -162,10 +168,10 @@ class Event:
         return hash(self.id)
 
     def __lt__(self, other: "Event") -> bool:
-        """Within a server by id; across servers by timestamp, then, so that all agree, by id."""
+        """By id within a server. Across servers by timestamp, then by id to make the order deterministic."""
         if self.id.server == other.id.server:
             return self.id < other.id
-        return (self.at, self.id) < (other.at, other.id)
+        return (self.at_us, self.id) < (other.at_us, other.id)
 
     def __gt__(self, other: "Event") -> bool:
         return other < self

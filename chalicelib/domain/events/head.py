@@ -1,4 +1,4 @@
-"""Where a log ends."""
+"""The head of a log."""
 
 from typing import NamedTuple
 
@@ -6,14 +6,14 @@ from chalicelib.domain.events.ids import Id
 
 
 class Head(NamedTuple):
-    """Where a log ends: the last session, its number of events, the EventId of the last."""
+    """The end of a log: the last session, its number of events, and the EventId of the last event."""
 
     server: int
     session: int = 0
     instance: int = 0
-    last: int = 0
+    last_event_id: int = 0
 
     @property
     def id(self) -> Id:
-        """The id of the last event; `server.0.0` while there is none."""
+        """The id of the last event, `server.0.0` if the log is empty."""
         return Id(self.server, self.session, self.instance)

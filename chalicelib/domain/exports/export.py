@@ -1,7 +1,7 @@
-"""Exports of the log as files: what each one holds, and the manifests that say so.
+"""Exports of local logs as files, with their manifests.
 
-The layout is that of DynamoDB's export to S3, `AWSDynamoDB/<export id>/…` with manifests and data files, so that those
-who read exports need not know which of the two they have.
+The layout is that of DynamoDB's export to S3, `AWSDynamoDB/<export id>/…` with manifests and data files, so that the
+same jobs can load both kinds of export.
 """
 
 import base64
@@ -17,103 +17,104 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.model import Model
 
-FOLDER: Final = "AWSDynamoDB"
-SUMMARY: Final = "manifest-summary.json"
-FILES: Final = "manifest-files.json"
-DATA: Final = "data"
+EXPORTS_FOLDER: Final = "AWSDynamoDB"
+SUMMARY_MANIFEST: Final = "manifest-summary.json"
+FILES_MANIFEST: Final = "manifest-files.json"
+DATA_FOLDER: Final = "data"
 
 FULL: Final = "FULL_EXPORT"
 INCREMENTAL: Final = "INCREMENTAL_EXPORT"
-Kind = Literal["FULL_EXPORT", "INCREMENTAL_EXPORT"]
+ExportKind = Literal["FULL_EXPORT", "INCREMENTAL_EXPORT"]
 
 _TABLE: Final = "annals-log"
-_VERSIONS: Final[Mapping[Kind, str]] = {FULL: "2020-06-30", INCREMENTAL: "2023-08-01"}
+_VERSIONS: Final[Mapping[ExportKind, str]] = {FULL: "2020-06-30", INCREMENTAL: "2023-08-01"}
 
-Item = Mapping[str, Mapping[str, str]]
-"""A commit as DynamoDB keeps it: each attribute with its type."""
+DynamoDbItem = Mapping[str, Mapping[str, str]]
+"""A commit as a DynamoDB item: attribute name -> {type: value}."""
 
 
 class Span(Model):
-    """The commits of one log that an export holds: those after a session, up to another."""
+    """The sessions of one log that an export contains: after `after`, up to and including `session`."""
 
     server: int
     after: int
-    """The last session that is not in it."""
+    """The last session before the span."""
     after_last: int
-    """The EventId of its last event."""
+    """EventId of the last event of session `after`."""
     session: int
-    """The last one that is."""
+    """The last session of the span."""
     last: int
-    """Again the EventId of its last event."""
+    """EventId of the last event of session `session`."""
 
 
 class Export(Model):
-    """An export of local logs: what it holds is settled before it begins, so that it can be done again."""
+    """An export of local logs. Its content is fixed before it starts, so that it can be repeated after a crash."""
 
     id: str
     from_ms: int | None
-    """When the one before ended; None: this one is full."""
+    """End of the previous export. None: this is a full export."""
     to_ms: int
     spans: tuple[Span, ...]
 
     @property
-    def kind(self) -> Kind:
-        """Whether it holds everything or what came since the one before."""
+    def kind(self) -> ExportKind:
         return FULL if self.from_ms is None else INCREMENTAL
 
     @property
     def commits(self) -> int:
-        """How many it holds, unless retention forgets some of them meanwhile."""
+        """Number of commits, unless retention deletes some of them before they are exported."""
         return sum(span.session - span.after for span in self.spans)
 
 
 class Ledger(Model):
-    """What was exported: the next export goes on where the last one ended."""
+    """The exports so far. The next export continues where the last one ended."""
 
     ids: tuple[str, ...] = ()
-    """Of the exports that are complete."""
+    """Ids of the completed exports."""
     ended_ms: int | None = None
-    """When the last of them did."""
+    """End of the last completed export."""
     ends: tuple[Span, ...] = ()
-    """Where each log was then."""
+    """The spans of the last completed export, one for each log."""
     planned: Export | None = None
-    """The one that was begun; it is done again until it is complete."""
+    """An export that has been started. It is repeated until it completes."""
 
-    def completed(self, export: Export) -> "Ledger":
-        """The ledger once the export is complete."""
+    def with_completed(self, export: Export) -> "Ledger":
+        """The ledger after `export` has completed."""
         return Ledger(ids=(*self.ids, export.id), ended_ms=export.to_ms, ends=export.spans)
 
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A file of an export, once it is written."""
+    """A data file that has been written."""
 
     key: str
-    """Its path from the root of all exports."""
-    items: int
-    size: int
+    """Path relative to the exports directory."""
+    item_count: int
+    size_bytes: int
     md5: bytes
 
 
 def new_export(from_ms: int | None, to_ms: int, spans: Sequence[Span]) -> Export:
-    """An export with an id of its own."""
+    """A new export. The same content always gets the same id."""
     content = to_json([span.model_dump() for span in spans])
     return Export(id=f"{to_ms:014d}-{zlib.crc32(content):08x}", from_ms=from_ms, to_ms=to_ms, spans=tuple(spans))
 
 
-def span(after: Head, to: Head) -> Span:
-    """What came after a head, up to another of the same log."""
-    return Span(server=to.server, after=after.session, after_last=after.last, session=to.session, last=to.last)
+def span_between(after: Head, to: Head) -> Span:
+    """The span from one head to a later one of the same log."""
+    return Span(
+        server=to.server, after=after.session, after_last=after.last_event_id, session=to.session, last=to.last_event_id
+    )
 
 
-def line_of(kind: Kind, commit: Commit, item: Item) -> bytes:
-    """The line of a data file that holds the commit."""
+def encode_line(kind: ExportKind, commit: Commit, item: DynamoDbItem) -> bytes:
+    """The line of a data file that contains the commit."""
     if kind == FULL:
         return to_json({"Item": item}) + b"\n"
     return (
         to_json(
             {
-                "Metadata": {"WriteTimestampMicros": {"N": str(commit.at)}},
+                "Metadata": {"WriteTimestampMicros": {"N": str(commit.at_us)}},
                 "Keys": {name: item[name] for name in ("server", "session")},
                 "NewImage": item,
             }
@@ -123,11 +124,11 @@ def line_of(kind: Kind, commit: Commit, item: Item) -> bytes:
 
 
 def files_manifest(files: Sequence[DataFile]) -> bytes:
-    """What `manifest-files.json` says: a line for each data file."""
+    """The content of `manifest-files.json`: one line for each data file."""
     return b"".join(
         to_json(
             {
-                "itemCount": file.items,
+                "itemCount": file.item_count,
                 "md5Checksum": base64.b64encode(file.md5).decode(),
                 "etag": file.md5.hex(),
                 "dataFileS3Key": file.key,
@@ -139,7 +140,7 @@ def files_manifest(files: Sequence[DataFile]) -> bytes:
 
 
 def summary_manifest(export: Export, files: Sequence[DataFile], bucket: str, ended_ms: int) -> bytes:
-    """What `manifest-summary.json` says."""
+    """The content of `manifest-summary.json`."""
     to = _time(export.to_ms)
     table_arn = f"arn:aws:dynamodb:local:000000000000:table/{_TABLE}"
     period = {"exportTime": to}
@@ -158,9 +159,9 @@ def summary_manifest(export: Export, files: Sequence[DataFile], bucket: str, end
             "s3Prefix": None,
             "s3SseAlgorithm": None,
             "s3SseKmsKeyId": None,
-            "manifestFilesS3Key": f"{FOLDER}/{export.id}/{FILES}",
-            "billedSizeBytes": sum(file.size for file in files),
-            "itemCount": sum(file.items for file in files),
+            "manifestFilesS3Key": f"{EXPORTS_FOLDER}/{export.id}/{FILES_MANIFEST}",
+            "billedSizeBytes": sum(file.size_bytes for file in files),
+            "itemCount": sum(file.item_count for file in files),
             "outputFormat": "DYNAMODB_JSON",
             **({"outputView": "NEW_IMAGE"} if export.kind == INCREMENTAL else {}),
             "exportType": export.kind,

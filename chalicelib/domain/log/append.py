@@ -1,4 +1,4 @@
-"""What a publisher asks to have written, and the limits to that."""
+"""Append requests and their limits."""
 
 import hashlib
 from collections.abc import Iterable, Sequence
@@ -14,21 +14,21 @@ from chalicelib.domain.events.ids import EventId
 from chalicelib.domain.model import Model
 from chalicelib.domain.queries.event_filter import Selection
 
-MOST_EVENTS = 1_000
-MOST_BYTES = 350 * 1024
-LONGEST_IDEMPOTENCY_KEY = 256
-RECEIPT_S = 24 * 3600
-"""How long an idempotency key is remembered."""
+MAX_EVENTS = 1_000
+MAX_BYTES = 350 * 1024
+MAX_IDEMPOTENCY_KEY_LENGTH = 256
+RECEIPT_TTL_S = 24 * 3600
+"""How long an idempotency key is stored."""
 
 
 class AppendCondition(Model):
-    """Refuse the append if an event after `after` is selected: nobody decides on what they have not seen."""
+    """Refuse the append if an event after `after` matches, so that no publisher acts on outdated knowledge."""
 
     fail_if_events_match: Selection = Field(alias="failIfEventsMatch")
     after: EventId = 0
 
     def first_match(self, events: Iterable[Event]) -> Event | None:
-        """The first of `events` that breaks the condition."""
+        """The first of `events` that violates the condition."""
         return next(
             (event for event in events if event.event_id > self.after and self.fail_if_events_match.selects(event)),
             None,
@@ -36,31 +36,31 @@ class AppendCondition(Model):
 
 
 class Append(NamedTuple):
-    """One request to write: whole, or not at all."""
+    """A request to append events atomically."""
 
     server: int
     texts: tuple[str, ...]
-    """Each event's JSON, as the log will keep it."""
+    """The encoded events."""
     request_id: str
     condition: AppendCondition | None = None
     idempotency_key: str | None = None
-    checked: Head | None = None
-    """Up to here nothing breaks the condition."""
-    asked: str = ""
-    """The digest of what the publisher asked for, if that is not what is written."""
+    verified_head: Head | None = None
+    """No event up to this head violates the condition."""
+    request_digest: str = ""
+    """Digest of the publisher's request, if the events to append differ from it."""
 
     @property
     def digest(self) -> str:
         """Equal for equal requests."""
-        if self.asked:
-            return self.asked
+        if self.request_digest:
+            return self.request_digest
         condition = self.condition.model_dump_json() if self.condition else ""
         return hashlib.sha256("\n".join((condition, *self.texts)).encode()).hexdigest()[:32]
 
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """What an idempotency key was used for: a repeat of the request gets the same answer."""
+    """The use of an idempotency key. A repeated request receives the same response."""
 
     server: int
     key: str
@@ -70,28 +70,32 @@ class Receipt:
     expires_s: int
 
 
-def refuse_many(events: object, most: int = MOST_EVENTS) -> object:
-    """`events` itself, unless they are more than one request may bring; cheap, before each is looked at."""
-    if isinstance(events, list | tuple) and len(events) > most:
-        raise TooLarge(f"{len(events)} events in one request; at most {most} are allowed")
+IDEMPOTENCY_KEY_PATTERN = r"^[!-~](?:[ -~]{0,254}[!-~])?$"
+"""Stricter than `check_idempotency_key`: HTTP removes spaces around a header's value."""
+
+
+def check_event_count(events: object, max_events: int = MAX_EVENTS) -> object:
+    """Return `events`. Raises `TooLarge` if there are too many, before any of them is validated."""
+    if isinstance(events, list | tuple) and len(events) > max_events:
+        raise TooLarge(f"{len(events)} events in one request; at most {max_events} are allowed")
     return events
 
 
-def encoded(events: Sequence[NewEvent], most: int = MOST_EVENTS) -> tuple[str, ...]:
-    """The JSON of each event, within the limits of one commit."""
-    refuse_many(events, most)
+def encode_within_limits(events: Sequence[NewEvent], max_events: int = MAX_EVENTS) -> tuple[str, ...]:
+    """Encode each event. Raises `BadInput`, or `TooLarge` if they exceed the limits of one commit."""
+    check_event_count(events, max_events)
     try:
         texts = encode_all(events)
-    except ValueError as failure:
-        raise BadInput(str(failure)) from failure
+    except ValueError as error:
+        raise BadInput(str(error)) from error
     size = sum(map(len, texts)) + 2 * len(texts)
-    if size > MOST_BYTES:
-        raise TooLarge(f"the events take {size} bytes as JSON; at most {MOST_BYTES} fit in one request")
+    if size > MAX_BYTES:
+        raise TooLarge(f"the events have {size} bytes as JSON; at most {MAX_BYTES} are allowed in one request")
     return tuple(text.decode() for text in texts)
 
 
-def idempotency_key_checked(key: str) -> str:
-    """`key` itself, if it can be one."""
-    if not (0 < len(key) <= LONGEST_IDEMPOTENCY_KEY and key.isascii() and key.isprintable()):
-        raise BadInput(f"an Idempotency-Key has 1 to {LONGEST_IDEMPOTENCY_KEY} printable ASCII characters")
+def check_idempotency_key(key: str) -> str:
+    """Return `key`. Raises `BadInput` if it is not valid."""
+    if not (0 < len(key) <= MAX_IDEMPOTENCY_KEY_LENGTH and key.isascii() and key.isprintable()):
+        raise BadInput(f"an Idempotency-Key has 1 to {MAX_IDEMPOTENCY_KEY_LENGTH} printable ASCII characters")
     return key

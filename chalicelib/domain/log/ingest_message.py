@@ -6,22 +6,22 @@ from chalicelib.domain.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One message: the events it holds, or why it cannot be read."""
+class IngestMessage:
+    """A message with events to append."""
 
     message_id: str
     organization: str
     sequence: int
-    """Rises within an organization."""
+    """Increases within an organization."""
     first_received_ms: int
-    """When the queue first delivered it; 0 if this is the first delivery."""
+    """When the queue first delivered the message, 0 if this is the first delivery."""
     texts: tuple[str, ...] | Refused
-    """Each event's JSON, as the log will keep it."""
+    """The encoded events, or the reason why the message cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
-    """A message that has to come again, and why."""
+class IngestFailure:
+    """A message that the queue must deliver again, and why."""
 
     message_id: str
     reason: Exception

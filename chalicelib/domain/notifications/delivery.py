@@ -1,92 +1,92 @@
-"""Deliveries: what is to be told to somebody because of an event, and how that is done by each channel."""
+"""Deliveries: the messages that an observer sends because of an event, and their outcomes."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.ids import Id
 
 Channel = Literal["mail", "slack", "app"]
 
-PARTS: dict[Channel, tuple[str, ...]] = {
+MESSAGE_PARTS: dict[Channel, tuple[str, ...]] = {
     "mail": ("subject", "text", "html"),
     "slack": ("json",),
     "app": ("subject", "body"),
 }
-"""What a message of each channel is made of; each part has a template of its own."""
+"""The parts of a message on each channel. Each part has its own template."""
+
+MAX_TRIES = 5
+RETRY_BACKOFF = Backoff(initial_s=2.0, max_s=900.0, factor=4.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """One event to be told to one address by one observer. It has the same id on every try."""
+    """A message about one event from one observer to one address."""
 
     id: str
-    """`<event id>/<observer>`, and more if there are several addresses or it is a replay."""
+    """`<event id>/<observer>`, followed by the address and the replay if needed. Every try has the same id."""
     server: int
     observer: str
     event: Id
     key: str
-    """The event's key; what has the same observer and key is told in order."""
+    """The event's key. Deliveries with the same observer and key are sent in order."""
     address: str = ""
-    """To whom, if the channel has addresses."""
+    """Empty if the channel has no addresses."""
     replay: str = ""
-    """Which replay of the observer made it; empty: none, the event just came."""
+    """The replay that created the delivery, empty if the event itself did."""
 
 
 @dataclass(frozen=True, slots=True)
 class Parked:
-    """A delivery that nobody tries any more."""
+    """A delivery that is not tried any more unless a user retries it."""
 
     delivery: Delivery
     tries: int
     error: str
     at_ms: int
-    """When it was tried last."""
+    """Time of the last try."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """The channel has taken it."""
+    """The channel accepted the message."""
 
 
 @dataclass(frozen=True, slots=True)
 class Dropped:
-    """There is nothing to be told."""
+    """There is no message to send."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
-    """It was not taken."""
+class DeliveryFailed:
+    """The channel did not accept the message."""
 
     error: str
-    pause_s: float | None
-    """How long to wait before the next try; None: there shall be none."""
+    retry_delay_s: float | None
+    """Delay before the next try. None: do not try again."""
 
 
-Outcome = Sent | Dropped | Failed
-
-TRIES = 5
-FIRST_PAUSE_S = 2.0
-LONGEST_PAUSE_S = 900.0
+DeliveryOutcome = Sent | Dropped | DeliveryFailed
 
 
-def pause_s(tries: int, asked_s: float | None) -> float | None:
-    """How long to wait after so many tries: ever longer, and as long as the channel asks for; None: no more tries."""
-    if tries >= TRIES:
+def retry_delay_s(tries: int, retry_after_s: float | None) -> float | None:
+    """Delay after `tries` failed tries, at least `retry_after_s`. None: do not try again."""
+    if tries >= MAX_TRIES:
         return None
-    return max(min(FIRST_PAUSE_S * 4.0 ** (tries - 1), LONGEST_PAUSE_S), asked_s or 0.0)
+    return max(RETRY_BACKOFF.delay_s(tries - 1), retry_after_s or 0.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Mail:
-    """One message to one address."""
+    """A mail to one recipient."""
 
     delivery: str
-    """The id of its delivery."""
+    """The id of the delivery."""
     sender: str
     title: str
-    """The sender's name, as the reader sees it."""
+    """The sender's display name."""
     recipient: str
     subject: str
     text: str
@@ -95,7 +95,7 @@ class Mail:
 
 @dataclass(frozen=True, slots=True)
 class SlackPost:
-    """One message to an incoming webhook."""
+    """A message to an incoming webhook."""
 
     delivery: str
     url: str
@@ -104,7 +104,7 @@ class SlackPost:
 
 @dataclass(frozen=True, slots=True)
 class AppMessage:
-    """One message to a user's inbox."""
+    """A message to a user's inbox."""
 
     delivery: str
     server: int

@@ -1,4 +1,7 @@
-"""Deliveries in a queue: it may bring a message again, or late a second time, so what became of each is remembered."""
+"""Deliveries in a queue.
+
+The queue may deliver a message more than once, so the state of each delivery is stored outside the queue.
+"""
 
 import json
 from dataclasses import asdict, dataclass, replace
@@ -12,77 +15,74 @@ from chalicelib.domain.notifications.delivery import Delivery
 
 
 @dataclass(frozen=True, slots=True)
-class Queued:
-    """A delivery as a message says it."""
+class DeliveryMessage:
+    """A delivery as a queue message."""
 
     delivery: Delivery
     retry: int = 0
-    """How often somebody had it tried again after it was parked."""
+    """How often a user has retried the delivery after it was parked."""
 
     @property
     def text(self) -> str:
-        """Compact JSON. ASCII, for queues do not take every character that a key may have."""
-        found = {**asdict(self.delivery), "event": str(self.delivery.event), "retry": self.retry}
-        return json.dumps(found, separators=(",", ":"))
+        """Compact JSON in ASCII, because queues do not accept every character that a key may contain."""
+        members = {**asdict(self.delivery), "event": str(self.delivery.event), "retry": self.retry}
+        return json.dumps(members, separators=(",", ":"))
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """What `text` says."""
+        """Raises `BadInput` if the text is not a delivery."""
         try:
-            found = from_json(text)
-            retry = int(found.pop("retry"))
-            return cls(Delivery(**{**found, "event": Id.parse(found["event"])}), retry)
-        except (ValueError, TypeError, KeyError, AttributeError) as failure:
-            raise BadInput(f"this is no delivery: {text[:200]}") from failure
+            members = from_json(text)
+            retry = int(members.pop("retry"))
+            return cls(Delivery(**{**members, "event": Id.parse(members["event"])}), retry)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            raise BadInput(f"not a delivery: {text[:200]}") from error
 
 
 @dataclass(frozen=True, slots=True)
-class Received:
-    """A message that the queue has brought, and keeps for itself until it is told what came of it."""
+class ReceivedMessage:
+    """A message received from the queue, which keeps it until it is deleted."""
 
     message_id: str
     receipt: str
-    """Whoever has it may tell the queue when to bring the message again."""
+    """Needed to delete the message or to postpone it."""
     group: str
     sequence: int
-    """Rises within a group."""
+    """Increases within a group."""
     receives: int
-    """How often it was brought; not how often it was tried, for it may have been brought behind one that failed."""
-    queued: Queued | BadInput
+    """How often the message was received. It was not tried each time if an earlier message of its group failed."""
+    message: DeliveryMessage | BadInput
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """What is remembered of a delivery; nothing is ever deleted, so each change has a higher version."""
+class DeliveryState:
+    """The stored state of a delivery. States are never deleted, and each change increases the version."""
 
     state: Literal["tried", "parked", "sent", "dropped"] = "tried"
     retry: int = 0
     tries: int = 0
-    """How often it was tried since the last retry."""
+    """Number of tries since the last retry by a user."""
     version: int = 0
-    """0: nothing is remembered yet."""
+    """0: no state is stored yet."""
 
     @property
     def is_done(self) -> bool:
-        """Whether it will never be tried again, whatever anybody does."""
+        """Whether the delivery can never be tried again."""
         return self.state in ("sent", "dropped")
 
-    def is_over(self, retry: int) -> bool:
-        """Tell whether a message has nothing to do any more: another one did it, or it was parked and not retried."""
+    def is_obsolete(self, retry: int) -> bool:
+        """Whether a message with this retry number needs no further work."""
         return self.is_done or retry < self.retry or (self.state == "parked" and retry == self.retry)
 
-    def tries_of(self, retry: int) -> int:
-        """How often a message was tried."""
+    def tries_in(self, retry: int) -> int:
+        """Number of tries with this retry number."""
         return self.tries if retry == self.retry else 0
 
-    def tried(self, retry: int, tries: int) -> Self:
-        """Once it is tried, for the `tries`-th time."""
+    def after_attempt(self, retry: int, tries: int) -> Self:
         return replace(self, state="tried", retry=retry, tries=tries, version=self.version + 1)
 
-    def parked(self, retry: int, tries: int) -> Self:
-        """Once it is parked."""
+    def after_parking(self, retry: int, tries: int) -> Self:
         return replace(self, state="parked", retry=retry, tries=tries, version=self.version + 1)
 
-    def done(self, state: Literal["sent", "dropped"]) -> Self:
-        """Once it is told, or there is nothing to tell."""
+    def after_outcome(self, state: Literal["sent", "dropped"]) -> Self:
         return replace(self, state=state, version=self.version + 1)

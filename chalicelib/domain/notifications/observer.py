@@ -1,7 +1,7 @@
-"""Observers: who is told about which events, by which channel.
+"""Observers: rules that send messages about events to people.
 
-They are configured by events in a log of their own, one for each organization, so that a change is as safe as an
-event, and every earlier configuration can be found again.
+Each organization has a second log for their configuration. So a configuration change is as durable as any event, and
+every earlier configuration can be read.
 """
 
 import re
@@ -9,27 +9,32 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, StringConstraints, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
 from chalicelib.domain.events.event_type import EventType, matches
+from chalicelib.domain.json_schema import pattern_of
 from chalicelib.domain.model import Model
 from chalicelib.domain.notifications.delivery import Channel
+from chalicelib.domain.notifications.observer_schema import CONFIGURATION_SCHEMA
 from chalicelib.domain.queries.event_filter import Patterns
-from chalicelib.domain.vocabularies.job.events import EVENTS, OF_JOB
+from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB_EVENTS
 
-LONGEST_USER = 200
+MAX_USER_LENGTH = 200
 
-EVERYTHING: tuple[EventType, ...] = (("*",),)
+ALL_TYPES: tuple[EventType, ...] = (("*",),)
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
+NAME_PATTERN = pattern_of(_NAME)
 
 Text = Annotated[str, StringConstraints(max_length=2_000)]
 
 
 class Configuration(Model):
-    """An observer as it is written by people: `events` and `nodes` are AnyJob's lists, separated by commas."""
+    """The configuration of an observer. `events` and `nodes` are comma-separated lists, as in AnyJob."""
+
+    model_config = ConfigDict(json_schema_extra=CONFIGURATION_SCHEMA)
 
     scope: Literal["global", "private"] = "global"
     channel: Channel
@@ -38,26 +43,26 @@ class Configuration(Model):
     nodes: Text | None = None
     filter: Text | None = None
     config: Annotated[dict[str, Any], Field(default_factory=dict)]
-    user: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_USER)] | None = None
+    user: Annotated[str, StringConstraints(min_length=1, max_length=MAX_USER_LENGTH)] | None = None
 
     @model_validator(mode="after")
-    def _makes_sense(self) -> Self:
+    def _validate_fields(self) -> Self:
         if self.types is not None and (self.events is not None or self.nodes is not None):
             raise ValueError("give either types, or events and nodes")
         if self.scope == "global" and self.user is not None:
             raise ValueError("only a private observer has a user")
-        if unknown := [name for name in _listed(self.events) if name not in (*EVENTS, "all")]:
-            raise ValueError(f"there is no event '{unknown[0][:80]}', only all, {', '.join(EVENTS)}")
+        if unknown := [name for name in _split_list(self.events) if name not in (*EVENT_NAMES, "all")]:
+            raise ValueError(f"unknown event '{unknown[0][:80]}'; use all, {', '.join(EVENT_NAMES)}")
         return self
 
     @property
     def patterns(self) -> tuple[EventType, ...]:
-        """The types of events that it is about."""
+        """The event types to observe."""
         if self.types is not None:
             return self.types
         if self.events is None and self.nodes is None:
-            return EVERYTHING
-        names, nodes = _listed(self.events), _listed(self.nodes) or ("?",)
+            return ALL_TYPES
+        names, nodes = _split_list(self.events), _split_list(self.nodes) or ("?",)
         if not names or "all" in names:
             return tuple(pattern for node in nodes for pattern in (("job", "?", node, "*"), ("jobset", "?", node)))
         return tuple(_pattern(name, node) for name in names for node in nodes)
@@ -65,84 +70,87 @@ class Configuration(Model):
 
 @dataclass(frozen=True, slots=True)
 class Observer:
-    """An observer, and the position in the log from which it observes."""
+    """A named configuration, and the position in the log where it takes effect."""
 
     name: str
     configuration: Configuration
     since: int
-    """It is told about events after this one."""
+    """EventId of the last event that it ignores."""
 
     @property
     def is_private(self) -> bool:
-        """Whether it is told only about what is dedicated to it or its user."""
+        """Whether it observes only events that are addressed to it or to its user."""
         return self.configuration.scope == "private"
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """To whom it tells; a user's own observer tells that user."""
-        own = self.configuration
-        listed = tuple(dict.fromkeys(_listed(str(own.config.get("to") or ""))))
-        return listed or ((own.user,) if own.user is not None and own.channel == "app" else ("",))
+        """The recipients. Without a list, a user's app observer sends to that user."""
+        configuration = self.configuration
+        listed = tuple(dict.fromkeys(_split_list(str(configuration.config.get("to") or ""))))
+        if listed:
+            return listed
+        return (configuration.user,) if configuration.user is not None and configuration.channel == "app" else ("",)
 
-    def is_about(self, event_type: EventType) -> bool:
-        """Tell whether events of this type may concern it."""
+    def matches_type(self, event_type: EventType) -> bool:
         return any(matches(event_type, pattern) for pattern in self.configuration.patterns)
 
-    def is_meant(self, props: dict[str, Any]) -> bool:
-        """Tell whether an event with these properties is dedicated to it, or needs not to be."""
+    def is_addressed_by(self, props: dict[str, Any]) -> bool:
+        """Whether the observer is global, or the event properties `props` name it or its user."""
         user = self.configuration.user
-        is_theirs = user is not None and props.get("author") == user
-        return not self.is_private or props.get("observer") == self.name or is_theirs
+        names_user = user is not None and props.get("author") == user
+        return not self.is_private or props.get("observer") == self.name or names_user
 
     @property
     def json(self) -> dict[str, Any]:
-        """As it is shown."""
         return {"name": self.name, **self.configuration.model_dump(exclude_none=True), "since": self.since}
 
 
-def name_checked(name: str) -> str:
-    """`name` itself, if an observer may have it."""
+def check_name(name: str) -> str:
+    """Return `name`. Raises `BadInput` if it is not valid."""
     if _NAME.fullmatch(name) is None:
-        raise BadInput("an observer's name has 1 to 100 letters, digits, '.', '-' and '_', the first no punctuation")
+        raise BadInput(
+            "an observer's name has 1 to 100 letters, digits, '.', '-' and '_', and begins with a letter or digit"
+        )
     return name
 
 
-def put(name: str, configuration: Configuration, since: int) -> NewEvent:
+def put_event(name: str, configuration: Configuration, since: int) -> NewEvent:
     """The event that configures an observer."""
     data = {"configuration": configuration.model_dump(exclude_none=True), "since": since}
     return NewEvent(type=("observer", "put"), key=_key(name), payload=JsonPayload(type="json", data=data))
 
 
-def deleted(name: str) -> NewEvent:
-    """The event that ends an observer."""
+def deletion_event(name: str) -> NewEvent:
+    """The event that deletes an observer."""
     return NewEvent(type=("observer", "deleted"), key=_key(name))
 
 
-def jobs_configured(jobs: dict[str, dict[str, Any]]) -> NewEvent:
-    """The event that configures jobs, by their type."""
+def job_settings_event(jobs: dict[str, dict[str, Any]]) -> NewEvent:
+    """The event that sets the job settings, by job type."""
     return NewEvent(type=("jobs", "put"), payload=JsonPayload(type="json", data=jobs))
 
 
 @dataclass(frozen=True, slots=True)
-class Configured:
-    """What the configuration's log says, folded."""
+class ConfigurationState:
+    """The state of an organization's configuration log."""
 
     observers: Mapping[str, Observer]
     jobs: Mapping[str, dict[str, Any]]
 
-    def folded(self, event: Event) -> "Configured":
-        """The same after one more event."""
-        stored = event.stored
-        name = (stored.key or "").removeprefix("/observer/")
-        match stored.type:
+    def fold(self, event: Event) -> "ConfigurationState":
+        """The state after `event`."""
+        fields = event.fields
+        name = (fields.key or "").removeprefix("/observer/")
+        match fields.type:
             case ("observer", "put"):
-                data = stored.payload["data"]
+                data = fields.payload["data"]
                 observer = Observer(name, Configuration(**data["configuration"]), data["since"])
-                return Configured({**self.observers, name: observer}, self.jobs)
+                return ConfigurationState({**self.observers, name: observer}, self.jobs)
             case ("observer", "deleted"):
-                return Configured({key: one for key, one in self.observers.items() if key != name}, self.jobs)
+                observers = {other: observer for other, observer in self.observers.items() if other != name}
+                return ConfigurationState(observers, self.jobs)
             case ("jobs", "put"):
-                return Configured(self.observers, stored.payload["data"])
+                return ConfigurationState(self.observers, fields.payload["data"])
             case _:
                 return self
 
@@ -151,9 +159,9 @@ def _key(name: str) -> str:
     return f"/observer/{name}"
 
 
-def _listed(text: str | None) -> tuple[str, ...]:
+def _split_list(text: str | None) -> tuple[str, ...]:
     return tuple(name.strip() for name in (text or "").split(",") if name.strip())
 
 
 def _pattern(name: str, node: str) -> EventType:
-    return ("job", name, node, "*") if name in OF_JOB else ("jobset", name, node)
+    return ("job", name, node, "*") if name in JOB_EVENTS else ("jobset", name, node)

@@ -1,23 +1,28 @@
-"""Path queries: which objects of a tree are meant (JobScheduler's PathQuery)."""
+"""Path queries: select objects by path (JobScheduler's PathQuery)."""
 
 from dataclasses import dataclass
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
 
+from chalicelib.domain.json_schema import with_members
 from chalicelib.domain.model import Model
 
-MOST_PATHS = 1_000
+MAX_PATHS = 1_000
+
+_PATH = r"(?:[^*|]*|(?:[^*|]*/)?\*)"
+PATH_PATTERN = rf"^/{_PATH}$"
+URL_PATHS_PATTERN = rf"^{_PATH}(?:\|{_PATH})*$"
+"""As `PathQuery.from_uri` accepts it: paths separated by `|`, each with or without its first slash."""
 
 
 @dataclass(frozen=True, slots=True)
 class PathPattern:
-    """`/a/b` is that object, `/a/` all in and below the folder, `/a/*` all directly in it, `/` everything."""
+    """`/a/b` matches that object, `/a/` everything below the folder, `/a/*` its direct children, `/` everything."""
 
     text: str
 
     def matches(self, path: str) -> bool:
-        """Tell whether the object at `path` is meant."""
         folder = self.folder
         if folder is None:
             return path == self.text
@@ -25,77 +30,88 @@ class PathPattern:
 
     @property
     def folder(self) -> str | None:
-        """The folder with its slash, if the pattern means one."""
+        """The folder with its final slash. None if the pattern is a single path."""
         if self.is_flat:
             return self.text[:-1]
         return self.text if self.text.endswith("/") else None
 
     @property
     def is_flat(self) -> bool:
-        """Whether what lies deeper than the folder is left out."""
+        """Whether the pattern matches only direct children of the folder."""
         return self.text.endswith("/*")
 
 
-def pattern(text: str) -> PathPattern:
-    """The pattern written as `text`."""
+def parse_pattern(text: str) -> PathPattern:
+    """Raises `ValueError` if the text is not a valid pattern."""
     if not text.startswith("/"):
-        raise ValueError(f"a path begins with '/', unlike '{text[:80]}'")
+        raise ValueError(f"a path must begin with '/': '{text[:80]}'")
     if "|" in text:
-        raise ValueError(f"'|' separates paths in a URL only; give each one by itself, unlike '{text[:80]}'")
+        raise ValueError(f"'|' separates paths only in a URL; list the paths separately: '{text[:80]}'")
     if "*" in text.removesuffix("/*"):
-        raise ValueError(f"in a path '*' stands alone at the end, as in '/folder/*', unlike in '{text[:80]}'")
+        raise ValueError(f"'*' is only allowed at the end of a path, as in '/folder/*': '{text[:80]}'")
     return PathPattern(text)
 
 
 @dataclass(frozen=True, slots=True)
 class PathQuery:
-    """Objects that one of the patterns means."""
+    """Matches objects that match at least one of the patterns."""
 
     patterns: tuple[PathPattern, ...]
 
     def matches(self, path: str) -> bool:
-        """Tell whether the object at `path` is meant."""
-        return any(one.matches(path) for one in self.patterns)
+        return any(pattern.matches(path) for pattern in self.patterns)
 
     @property
-    def is_everything(self) -> bool:
-        """Whether no object can fail."""
-        return any(one.text == "/" for one in self.patterns)
+    def matches_everything(self) -> bool:
+        return any(pattern.text == "/" for pattern in self.patterns)
 
     @property
-    def single(self) -> str | None:
-        """The one path that the query names, if it names one and no folder."""
+    def single_path(self) -> str | None:
+        """The path of the query if it consists of exactly one path that is not a folder."""
         return self.patterns[0].text if len(self.patterns) == 1 and self.patterns[0].folder is None else None
 
     @classmethod
-    def of(cls, *texts: str) -> Self:
-        """The query for these patterns."""
-        if len(texts) > MOST_PATHS:
-            raise ValueError(f"at most {MOST_PATHS} paths may be asked for at once")
-        return cls(tuple(pattern(text) for text in texts))
+    def parse(cls, *texts: str) -> Self:
+        """Raises `ValueError` if a pattern is not valid or there are too many."""
+        if len(texts) > MAX_PATHS:
+            raise ValueError(f"a path query may have at most {MAX_PATHS} paths")
+        return cls(tuple(parse_pattern(text) for text in texts))
 
     @classmethod
     def from_uri(cls, path: str) -> Self:
-        """The query that a URL's path makes: alternatives are separated by `|`; no path means everything."""
-        alternatives = path.split("|", MOST_PATHS)
-        return cls.of(*(one if one.startswith("/") else f"/{one}" for one in alternatives))
+        """Parse the path of a URL, with `|` between alternatives. The empty path matches everything."""
+        alternatives = path.split("|", MAX_PATHS)
+        return cls.parse(*(text if text.startswith("/") else f"/{text}" for text in alternatives))
 
 
 class PathQueryJson(Model):
     """The body of a path query: `{}`, `{"path": …}` or `{"paths": […]}`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "not": with_members("path", "paths"),
+            "allOf": [
+                {
+                    "properties": {
+                        "path": {"pattern": URL_PATHS_PATTERN},
+                        "paths": {"items": {"pattern": PATH_PATTERN}},
+                    }
+                }
+            ],
+        }
+    )
+
     path: str | None = None
-    paths: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=MOST_PATHS)] | None = None
+    paths: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=MAX_PATHS)] | None = None
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _validate_one_given(self) -> Self:
         if self.path is not None and self.paths is not None:
             raise ValueError("give either path or paths")
         self.query()
         return self
 
     def query(self) -> PathQuery:
-        """What it means."""
         if self.paths is not None:
-            return PathQuery.of(*self.paths)
+            return PathQuery.parse(*self.paths)
         return PathQuery.from_uri(self.path if self.path is not None else "/")

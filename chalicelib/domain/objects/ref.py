@@ -1,17 +1,17 @@
-"""Objects: what events are about, and the states that they fold into."""
+"""References to objects, and their states."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 State = Mapping[str, Any]
-"""An object's overview: a JSON object, small, without anything that grows with its history."""
+"""An object's overview, a small JSON object whose size does not grow with the object's history."""
 
 KEYED = ""
-"""The collection of keys that no vocabulary knows: their events are found, but they have no state."""
+"""The collection of keys that belong to no vocabulary. Their events can be queried, but they have no state."""
 
 
 class ObjectRef(NamedTuple):
-    """Which object: its collection, and its path in it."""
+    """The collection of an object, and its path in the collection."""
 
     collection: str
     path: str

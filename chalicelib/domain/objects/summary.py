@@ -1,4 +1,4 @@
-"""Briefs: what a list shows of an object, the same for all vocabularies."""
+"""Object summaries: the entries of object lists, the same for all vocabularies."""
 
 import re
 from collections.abc import Mapping
@@ -7,38 +7,37 @@ from typing import Any, Literal
 
 Result = Literal["success", "failure"]
 
-LONGEST_TEXT = 200
-"""States and labels are texts of publishers; a list shows their beginnings."""
+MAX_TEXT_LENGTH = 200
+"""Publishers choose the texts of states and labels, so lists truncate them."""
 
 _PERCENT = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)\s*%", re.ASCII)
-_PART = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})", re.ASCII)
-_SHARE = re.compile(r"[01](?:\.\d{1,9})?", re.ASCII)
+_FRACTION = re.compile(r"(\d{1,9})\s*/\s*(\d{1,9})", re.ASCII)
+_RATIO = re.compile(r"[01](?:\.\d{1,9})?", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
-class Brief:
-    """An object in a list. What is None is not known, or there is no such thing."""
+class ObjectSummary:
+    """An object in a list. None: unknown or not applicable."""
 
     path: str
     key: str | None
-    """Of its own events."""
+    """The key of the object's events."""
     state: str
     label: str
     result: Result | None = None
     created_at: str | None = None
     updated_at: str | None = None
     progress: float | None = None
-    """From 0 to 1, while it goes on."""
+    """From 0 to 1, while the object is active."""
     parent: str | None = None
-    """The key of what it is part of."""
+    """The key of the object that this one is part of."""
 
-    def is_found_by(self, text: str) -> bool:
-        """Tell whether its path or its label holds `text`, in capitals or not."""
+    def contains_text(self, text: str) -> bool:
+        """Whether the path or the label contains `text`, ignoring case."""
         return text.casefold() in f"{self.path} {self.label}".casefold()
 
     @property
     def json(self) -> Mapping[str, Any]:
-        """As lists show it."""
         return {
             "path": self.path,
             "key": self.key,
@@ -52,21 +51,21 @@ class Brief:
         }
 
 
-def short(text: str | None) -> str:
-    """The beginning of a text; None was too large even to be kept."""
+def truncate(text: str | None) -> str:
+    """The beginning of a text. None means that the text was too large to be stored."""
     if text is None:
         return "…"
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[: MAX_TEXT_LENGTH - 1]}…"
 
 
-def share(progress: str | None) -> float | None:
-    """0.66 of `66%`, 0.5 of `1/2` and of `0.5`; None of what only people understand."""
+def parse_progress(progress: str | None) -> float | None:
+    """0.66 for `66%`, 0.5 for `1/2` and `0.5`, None for any other text."""
     text = (progress or "").strip()
-    if found := _PERCENT.fullmatch(text):
-        part, whole = float(found[1]), 100.0
-    elif found := _PART.fullmatch(text):
-        part, whole = float(found[1]), float(found[2])
-    elif _SHARE.fullmatch(text):
+    if match := _PERCENT.fullmatch(text):
+        part, whole = float(match[1]), 100.0
+    elif match := _FRACTION.fullmatch(text):
+        part, whole = float(match[1]), float(match[2])
+    elif _RATIO.fullmatch(text):
         part, whole = float(text), 1.0
     else:
         return None

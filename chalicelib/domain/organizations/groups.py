@@ -1,11 +1,11 @@
-"""Access: the groups that may do things."""
+"""The groups that grant permissions."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The names that the groups go by in tokens. Admins may do everything."""
+    """The names of the groups in tokens. Admins may do everything."""
 
     publishers: frozenset[str]
     readers: frozenset[str]

@@ -1,7 +1,7 @@
-"""Organizations: each has a log of its own, known by its server number.
+"""Organizations: each has its own log, identified by a server number.
 
-The organizations themselves are events in the log of server 0: session n of that log created server n. So the
-conditional write that numbers commits numbers organizations too.
+Organizations are created by events in the log of server 0: session n of that log creates server n. So the conditional
+write that numbers commits also numbers organizations.
 """
 
 import re
@@ -9,27 +9,29 @@ from dataclasses import dataclass
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.json_schema import pattern_of
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.queries.event_filter import Selection
 
-DIRECTORY = 0
+DIRECTORY_SERVER = 0
 """The server whose log lists the organizations."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
+NAME_PATTERN = pattern_of(_NAME)
 
 
-def configuration_of(server: int) -> int:
-    """The log that keeps how an organization's observers are configured."""
+def configuration_log(server: int) -> int:
+    """The log with the configuration of an organization's observers."""
     return -2 * server
 
 
-def is_configuration(server: int) -> bool:
-    """Tell whether the log says how things are configured, organizations included: it is kept for ever."""
-    return server <= DIRECTORY and server % 2 == 0
+def is_configuration_log(server: int) -> bool:
+    """Whether the log contains configuration, like the directory of organizations. Such logs have no retention."""
+    return server <= DIRECTORY_SERVER and server % 2 == 0
 
 
-def inbox_of(server: int) -> int:
-    """The log that keeps what an organization's users were told."""
+def inbox_log(server: int) -> int:
+    """The log with the app messages to an organization's users."""
     return -2 * server - 1
 
 
@@ -41,8 +43,8 @@ class Organization:
     server: int
 
 
-def name_checked(name: str) -> str:
-    """`name` itself, if an organization may have it."""
+def check_name(name: str) -> str:
+    """Return `name`. Raises `BadInput` if it is not valid."""
     if _NAME.fullmatch(name) is None:
         raise BadInput(
             "an organization's name has 1 to 63 letters, digits, '-' and '_', and begins with a letter or digit"
@@ -50,18 +52,18 @@ def name_checked(name: str) -> str:
     return name
 
 
-def created(name: str) -> NewEvent:
+def creation_event(name: str) -> NewEvent:
     """The event that creates the organization."""
     return NewEvent(type=("organization", "created"), key=_key(name))
 
 
-def not_yet_created(name: str) -> AppendCondition:
-    """The condition under which it may be created."""
+def creation_condition(name: str) -> AppendCondition:
+    """Holds if the organization has not been created yet."""
     return AppendCondition(fail_if_events_match=Selection(keys=(_key(name),)))
 
 
-def name_of(key: str) -> str:
-    """The organization an event of the directory is about."""
+def name_from_key(key: str) -> str:
+    """The organization's name from the key of a directory event."""
     return key.removeprefix("/organization/")
 
 

@@ -1,27 +1,27 @@
-"""EventSeq: how a feed answers (JobScheduler's three variants)."""
+"""EventSeq: the result of reading a feed, in JobScheduler's three variants."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class NonEmpty:
-    """These events matched; everything up to `event_id` has been looked at."""
+    """Matching events. The feed has been read up to `event_id`."""
 
     event_id: int
-    wires: list[str]
-    """The JSON of each event."""
+    texts: list[str]
+    """The formatted events."""
 
 
 @dataclass(frozen=True, slots=True)
 class Empty:
-    """Nothing matched until the deadline: ask again after `last_event_id`."""
+    """No event matched before the timeout. Continue after `last_event_id`."""
 
     last_event_id: int
 
 
 @dataclass(frozen=True, slots=True)
 class Torn:
-    """Something after the position asked for is forgotten: begin again with a snapshot, or after `event_id`."""
+    """Retention has deleted events after the requested position. Start over with a snapshot, or after `event_id`."""
 
     event_id: int
 

@@ -1,4 +1,4 @@
-"""Pages: what one pass through a log has found."""
+"""The result of scanning a part of a log."""
 
 from dataclasses import dataclass, field
 
@@ -7,15 +7,15 @@ from chalicelib.domain.events.head import Head
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Events found, and how far the log was looked through to find them."""
+    """Matching events, and how far the log was scanned to find them."""
 
-    seen: Head
-    """The last commit that was looked through to its end."""
+    scanned_to: Head
+    """The last commit that was scanned completely."""
     event_id: int
-    """The last EventId looked at."""
-    wires: list[str] = field(default_factory=list)
-    """The JSON of each event."""
-    first_at: int | None = None
-    """The time of the first event found."""
-    complete: bool = True
-    """Whether the page goes to the end of the log as it was."""
+    """The last EventId that was scanned."""
+    texts: list[str] = field(default_factory=list)
+    """The formatted events."""
+    first_at_us: int | None = None
+    """The time of the first matching event."""
+    is_complete: bool = True
+    """Whether the scan reached the end of the log as it was when the scan began."""

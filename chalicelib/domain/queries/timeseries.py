@@ -6,13 +6,13 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.queries.event_filter import Selection
 
-Order = tuple[int, Id]
-"""What events are ordered by: a time, then the id."""
+SortKey = tuple[int, Id]
+"""Time in microseconds, then id."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimeseriesQuery:
-    """Which events; bounds are inclusive, in microseconds."""
+    """A query by time. Bounds are inclusive, in microseconds."""
 
     selection: Selection
     t_from: int | None = None
@@ -21,31 +21,26 @@ class TimeseriesQuery:
     source_t_to: int | None = None
     descending: bool = True
     by_source: bool = False
-    """By the source's time: events that have none are absent."""
+    """Order by source timestamp. Events without one are left out."""
     max_results: int | None = None
     last_event_id: Id | None = None
-    """Only what comes after this event; nothing if the query would not come across it."""
+    """Return only events that follow this one in the result. Empty result if the query would not return it."""
 
     def selects(self, event: Event) -> bool:
-        """Tell whether the event's times and type are within bounds."""
-        return self._in_time(event) and self.selection.selects(event)
+        return self.is_in_time_range(event) and self.selection.selects(event)
 
-    def order(self, event: Event) -> Order:
-        """The event's place in the answer's order."""
-        return (event.stored.source_timestamp or 0) if self.by_source else event.at, event.id
+    def sort_key(self, event: Event) -> SortKey:
+        return (event.fields.source_timestamp or 0) if self.by_source else event.at_us, event.id
 
-    def comes_across(self, event: Event) -> bool:
-        """Tell whether the query, for all types, would answer with the event."""
-        return self._in_time(event)
-
-    def _in_time(self, event: Event) -> bool:
-        if not _within(event.at, self.t_from, self.t_to):
+    def is_in_time_range(self, event: Event) -> bool:
+        """Whether the query would return the event if it selected all types."""
+        if not _is_within(event.at_us, self.t_from, self.t_to):
             return False
         if self.source_t_from is None and self.source_t_to is None and not self.by_source:
             return True
-        source = event.stored.source_timestamp
-        return source is not None and _within(source, self.source_t_from, self.source_t_to)
+        source_us = event.fields.source_timestamp
+        return source_us is not None and _is_within(source_us, self.source_t_from, self.source_t_to)
 
 
-def _within(time_us: int, first: int | None, last: int | None) -> bool:
-    return (first is None or time_us >= first) and (last is None or time_us <= last)
+def _is_within(time_us: int, first_us: int | None, last_us: int | None) -> bool:
+    return (first_us is None or time_us >= first_us) and (last_us is None or time_us <= last_us)

@@ -1,1 +1,1 @@
-"""View records: what the projector stores and how reads combine it with the log."""
+"""The records of the views, and the projections that build them from commits."""

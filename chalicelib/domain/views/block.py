@@ -1,4 +1,4 @@
-"""Blocks: the index of a log by time and by type. A block is some commits in a row."""
+"""Blocks: an index of the log by time and by event type. A block covers consecutive commits."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -10,103 +10,106 @@ from pydantic_core import from_json, to_json
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.record import BLOCKS, Checkpoint, Record
+from chalicelib.domain.views.record import BLOCKS_VIEW, Checkpoint, Record
 
 BLOCK_BITS = 7
-"""A block has at most 2**7 commits, and never more than a minute."""
-MOST_SUBTYPES = 100
-"""More different subtypes at one place than this, and the block no longer says which."""
+"""A block covers at most 2**7 commits, all of the same minute."""
+MAX_SUBTYPES_PER_POSITION = 100
+"""A block with more distinct subtypes at one position of its types stops listing them."""
 
-_MINUTE = 60_000_000
+_MINUTE_US = 60_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some commits in a row: where they begin, and what subtypes can be found in their events."""
+    """A range of sessions, and the subtypes that occur in their events."""
 
-    first: int
-    to: int
-    events: int
+    first_session: int
+    last_session: int
+    event_count: int
     subtypes: tuple[frozenset[str] | None, ...]
-    """For each place in a type, which subtypes stand there; None: too many to say."""
-    longest: int
-    shortest: int
-    """The lengths of the types."""
+    """The subtypes at each position of the event types. None: too many to list."""
+    max_type_length: int
+    min_type_length: int
 
     @staticmethod
-    def of(record: Record) -> "Block":
-        """What the record says; remembered, for queries look at all blocks and few of them change."""
-        return _parsed(record.to, record.data)
+    def from_record(record: Record) -> "Block":
+        """Parse a record. The result is cached, because queries read all blocks and few of them change."""
+        return _parse(record.version, record.data)
 
     @classmethod
-    def before(cls, commit: Commit) -> Self:
-        """An empty block that will begin with `commit`."""
+    def empty_before(cls, commit: Commit) -> Self:
+        """An empty block whose first commit will be `commit`."""
         return cls(commit.session, commit.session - 1, 0, (), 0, 2**31)
 
-    def folded(self, commits: Iterable[Commit]) -> Self:
-        """The block after those of `commits` that it does not hold yet."""
-        places: list[set[str] | None] = [None if names is None else set(names) for names in self.subtypes]
-        to, events, longest, shortest = self.to, self.events, self.longest, self.shortest
+    def fold(self, commits: Iterable[Commit]) -> Self:
+        """The block with `commits` added. Commits that it already covers are ignored."""
+        subtypes: list[set[str] | None] = [None if names is None else set(names) for names in self.subtypes]
+        last_session, event_count = self.last_session, self.event_count
         types: set[EventType] = set()
         for commit in commits:
-            if commit.session > self.to:
-                to, events = commit.session, events + commit.n
-                types.update(event.stored.type for event in commit.events)
+            if commit.session > self.last_session:
+                last_session, event_count = commit.session, event_count + commit.event_count
+                types.update(event.fields.type for event in commit.events)
         for event_type in types:
-            longest, shortest = max(longest, len(event_type)), min(shortest, len(event_type))
-            _note(places, event_type)
-        subtypes = tuple(None if names is None else frozenset(names) for names in places)
-        return replace(self, to=to, events=events, subtypes=subtypes, longest=longest, shortest=shortest)
+            _add_subtypes(subtypes, event_type)
+        return replace(
+            self,
+            last_session=last_session,
+            event_count=event_count,
+            subtypes=tuple(None if names is None else frozenset(names) for names in subtypes),
+            max_type_length=max(self.max_type_length, *map(len, types), 0),
+            min_type_length=min(self.min_type_length, *map(len, types), 2**31),
+        )
 
-    def record(self, checkpoint: Checkpoint, item: str) -> Record:
-        """What to store."""
+    def to_record(self, checkpoint: Checkpoint, item: str) -> Record:
         data = {
-            "f": self.first,
-            "n": self.events,
+            "f": self.first_session,
+            "n": self.event_count,
             "t": [None if names is None else sorted(names) for names in self.subtypes],
-            "l": self.longest,
-            "k": self.shortest,
+            "l": self.max_type_length,
+            "k": self.min_type_length,
         }
-        return Record(checkpoint.view(BLOCKS), item, self.to, to_json(data).decode())
+        return Record(checkpoint.view_name(BLOCKS_VIEW), item, self.last_session, to_json(data).decode())
 
-    def may_hold(self, selection: Selection) -> bool:
-        """False only if none of its events is selected."""
+    def may_contain(self, selection: Selection) -> bool:
+        """False only if the selection matches none of the block's events."""
         return selection.types is None or any(self._may_match(pattern) for pattern in selection.types)
 
     def _may_match(self, pattern: EventType) -> bool:
         fixed = pattern[:-1] if pattern[-1:] == ("*",) else pattern
-        if len(fixed) > self.longest or (fixed is pattern and len(fixed) < self.shortest):
+        if len(fixed) > self.max_type_length or (fixed is pattern and len(fixed) < self.min_type_length):
             return False
         return all(
-            wanted == "?" or names is None or wanted in names
-            for wanted, names in zip(fixed, self.subtypes, strict=False)
+            subtype == "?" or names is None or subtype in names
+            for subtype, names in zip(fixed, self.subtypes, strict=False)
         )
 
 
 @lru_cache(maxsize=8192)
-def _parsed(to: int, text: str) -> Block:
+def _parse(last_session: int, text: str) -> Block:
     data = from_json(text)
     subtypes = tuple(None if names is None else frozenset(names) for names in data["t"])
-    return Block(data["f"], to, data["n"], subtypes, data["l"], data["k"])
+    return Block(data["f"], last_session, data["n"], subtypes, data["l"], data["k"])
 
 
-def _note(places: list[set[str] | None], event_type: EventType) -> None:
-    for place, subtype in enumerate(event_type):
-        if place == len(places):
-            places.append(set())
-        names = places[place]
+def _add_subtypes(subtypes: list[set[str] | None], event_type: EventType) -> None:
+    for position, subtype in enumerate(event_type):
+        if position == len(subtypes):
+            subtypes.append(set())
+        names = subtypes[position]
         if names is not None:
             names.add(subtype)
-            if len(names) > MOST_SUBTYPES:
-                places[place] = None
+            if len(names) > MAX_SUBTYPES_PER_POSITION:
+                subtypes[position] = None
 
 
 def block_item(commit: Commit) -> str:
-    """The block that a commit belongs to; later commits never belong to earlier blocks."""
-    return f"{commit.at // _MINUTE:010d}.{commit.session >> BLOCK_BITS:011d}"
+    """The item of the block that covers a commit. Items are in the order of the commits."""
+    return f"{commit.at_us // _MINUTE_US:010d}.{commit.session >> BLOCK_BITS:011d}"
 
 
-def block_items_of(event_id: int) -> tuple[str, str]:
-    """All blocks of the minute of `event_id` lie between these two."""
-    minute = event_id // _MINUTE
+def block_item_range(event_id: int) -> tuple[str, str]:
+    """Bounds of the items of all blocks in the minute of `event_id`."""
+    minute = event_id // _MINUTE_US
     return f"{minute:010d}", f"{minute + 1:010d}"

@@ -1,4 +1,4 @@
-"""The view of an object: its state, and where its events are."""
+"""The view of an object: its state, and the sessions that contain its events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -9,85 +9,86 @@ from pydantic_core import from_json, to_json
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.views.record import SESSIONS, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import SESSIONS_VIEW, Checkpoint, Record, objects_view
 
-SESSIONS_AT_HAND = 400
-"""So many sessions stay in an object's own record, then they move to one of their own."""
+MAX_RECENT_SESSIONS = 400
+"""When an object's record lists more sessions than this, they move to a separate record."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectView:
-    """An object: its state, and the sessions that hold its events."""
+    """An object's state, and the sessions that contain its events."""
 
-    to: int = 0
+    last_session: int = 0
     state: State | None = None
-    recent: tuple[int, ...] = ()
-    """Sessions, ascending, that have not moved away yet."""
-    moved_to: int = 0
-    """The last session that has; 0 if none has. Names the last record of sessions."""
+    recent_sessions: tuple[int, ...] = ()
+    """Ascending sessions that are still listed in the object's own record."""
+    archived_to: int = 0
+    """The last session that moved to another record, 0 if none has. It names that record."""
 
     @classmethod
-    def of(cls, record: Record | None) -> Self:
-        """What the record says; nothing yet if there is none."""
+    def from_record(cls, record: Record | None) -> Self:
+        """An empty view if there is no record."""
         if record is None:
             return cls()
         data = from_json(record.data)
-        moved_to = data.get("m", 0)
-        return cls(record.to, data.get("s"), sessions_from(moved_to, data["n"]), moved_to)
+        archived_to = data.get("m", 0)
+        return cls(record.version, data.get("s"), delta_decode(archived_to, data["n"]), archived_to)
 
-    def folded(self, collection: str, events: Iterable[Event]) -> Self:
-        """The object after those of `events` that it does not hold yet."""
-        state, sessions, to = self.state, list(self.recent), self.to
+    def fold(self, collection: str, events: Iterable[Event]) -> Self:
+        """The view with `events` added. Events of sessions that it already contains are ignored."""
+        state, sessions, last_session = self.state, list(self.recent_sessions), self.last_session
         for event in events:
-            if event.id.session <= self.to:
+            if event.id.session <= self.last_session:
                 continue
             state = vocabularies.fold(collection, state, event)
-            if event.id.session != to:
-                to = event.id.session
-                sessions.append(to)
-        return replace(self, to=to, state=state, recent=tuple(sessions))
+            if event.id.session != last_session:
+                last_session = event.id.session
+                sessions.append(last_session)
+        return replace(self, last_session=last_session, state=state, recent_sessions=tuple(sessions))
 
-    def records(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[Record]:
-        """What to store, in this order: first the sessions that move away, if there are too many, then the object."""
-        moved: list[Record] = []
-        recent, moved_to = self.recent, self.moved_to
-        if len(recent) > SESSIONS_AT_HAND:
-            data = {"after": moved_to, "n": differences(moved_to, recent)}
-            moved = [Record(checkpoint.view(SESSIONS), moved_item(ref, recent[-1]), self.to, to_json(data).decode())]
-            moved_to, recent = recent[-1], ()
-        members: dict[str, Any] = {"n": differences(moved_to, recent)}
-        if moved_to:
-            members["m"] = moved_to
+    def to_records(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[Record]:
+        """The records to store, in this order: archived sessions, if there are too many, then the object."""
+        archive: list[Record] = []
+        recent, archived_to = self.recent_sessions, self.archived_to
+        if len(recent) > MAX_RECENT_SESSIONS:
+            data = to_json({"after": archived_to, "n": delta_encode(archived_to, recent)}).decode()
+            item = archived_sessions_item(ref, recent[-1])
+            archive = [Record(checkpoint.view_name(SESSIONS_VIEW), item, self.last_session, data)]
+            archived_to, recent = recent[-1], ()
+        members: dict[str, Any] = {"n": delta_encode(archived_to, recent)}
+        if archived_to:
+            members["m"] = archived_to
         if self.state is not None:
             members["s"] = self.state
-        item = Record(checkpoint.view(objects_view(ref.collection)), ref.path, self.to, to_json(members).decode())
-        return [*moved, item]
+        view = checkpoint.view_name(objects_view(ref.collection))
+        return [*archive, Record(view, ref.path, self.last_session, to_json(members).decode())]
 
 
-def moved_item(ref: ObjectRef, last: int) -> str:
-    """The item with the sessions of an object up to `last`."""
-    return f"{ref.collection}:{ref.path}:{last:013d}"
+def archived_sessions_item(ref: ObjectRef, last_session: int) -> str:
+    """The item that lists the object's sessions up to `last_session`."""
+    return f"{ref.collection}:{ref.path}:{last_session:013d}"
 
 
-def moved(record: Record) -> tuple[int, tuple[int, ...]]:
-    """The sessions that have moved to `record`, and the last one before them."""
+def parse_archived_sessions(record: Record) -> tuple[int, tuple[int, ...]]:
+    """The last session before those in `record`, which names the preceding record, and the sessions in it."""
     data = from_json(record.data)
-    return data["after"], sessions_from(data["after"], data["n"])
+    return data["after"], delta_decode(data["after"], data["n"])
 
 
-def differences(before: int, sessions: Iterable[int]) -> list[int]:
-    """Ascending sessions as the steps between them: small numbers are short."""
-    steps = []
+def delta_encode(previous: int, sessions: Iterable[int]) -> list[int]:
+    """Ascending sessions as differences, which have fewer digits."""
+    deltas = []
     for session in sessions:
-        steps.append(session - before)
-        before = session
-    return steps
+        deltas.append(session - previous)
+        previous = session
+    return deltas
 
 
-def sessions_from(before: int, steps: Iterable[int]) -> tuple[int, ...]:
-    """What `differences` wrote."""
+def delta_decode(previous: int, deltas: Iterable[int]) -> tuple[int, ...]:
+    """The inverse of `delta_encode`."""
     sessions = []
-    for step in steps:
-        before += step
-        sessions.append(before)
+    for delta in deltas:
+        previous += delta
+        sessions.append(previous)
     return tuple(sessions)

@@ -1,4 +1,4 @@
-"""Projections: how commits change the views. Pure."""
+"""Projections: how commits change the views."""
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -8,83 +8,91 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import Event
-from chalicelib.domain.events.event_type import EventType, joined
+from chalicelib.domain.events.event_type import EventType, join_subtypes
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.block import Block, block_item
 from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import BLOCKS, LATEST, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, Checkpoint, Record, objects_view
 
-LATEST_RECORDS = 64
+LATEST_RECORD_COUNT = 64
 
 Update = Callable[[Record | None], list[Record]]
-"""From the stored record to the new one, with what has to be stored before it; nothing if it is up to date."""
+"""Stored record -> records to store, in this order. Empty if the stored record is up to date."""
 
 
 def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str, str], Update]:
-    """What `commits` change, by view and item."""
-    objects: dict[ObjectRef, list[Event]] = {}
+    """The updates that `commits` cause, by view and item."""
+    events_by_object: dict[ObjectRef, list[Event]] = {}
     latest: dict[EventType, Event] = {}
-    blocks: dict[str, list[Commit]] = {}
+    commits_by_block: dict[str, list[Commit]] = {}
     for commit in commits:
-        blocks.setdefault(block_item(commit), []).append(commit)
+        commits_by_block.setdefault(block_item(commit), []).append(commit)
         for event in commit.events:
-            latest[event.stored.type] = event
-            for ref in vocabularies.objects_of(event.stored):
-                objects.setdefault(ref, []).append(event)
-    found: dict[tuple[str, str], Update] = {}
-    for ref, events in objects.items():
-        found[checkpoint.view(objects_view(ref.collection)), ref.path] = partial(_object, checkpoint, ref, events)
-    for item, some_types in grouped(latest).items():
-        found[checkpoint.view(LATEST), item] = partial(_latest, checkpoint, item, some_types)
-    for item, some in blocks.items():
-        found[checkpoint.view(BLOCKS), item] = partial(_block, checkpoint, item, some)
-    return found
+            latest[event.fields.type] = event
+            for ref in vocabularies.affected_objects(event.fields):
+                events_by_object.setdefault(ref, []).append(event)
+    result: dict[tuple[str, str], Update] = {}
+    for ref, events in events_by_object.items():
+        view = checkpoint.view_name(objects_view(ref.collection))
+        result[view, ref.path] = partial(_update_object, checkpoint, ref, events)
+    for item, latest_of_item in group_by_record(latest).items():
+        result[checkpoint.view_name(LATEST_VIEW), item] = partial(_update_latest, checkpoint, item, latest_of_item)
+    for item, block_commits in commits_by_block.items():
+        result[checkpoint.view_name(BLOCKS_VIEW), item] = partial(_update_block, checkpoint, item, block_commits)
+    return result
 
 
-def grouped(latest: Mapping[EventType, Event]) -> dict[str, dict[EventType, Event]]:
-    """The last events by the record that keeps their positions; many types share one, for a record's price is fixed."""
-    found: dict[str, dict[EventType, Event]] = {}
+def group_by_record(latest: Mapping[EventType, Event]) -> dict[str, dict[EventType, Event]]:
+    """The latest events by item. Many types share a record, because each record has a fixed cost."""
+    groups: dict[str, dict[EventType, Event]] = {}
     for event_type, event in latest.items():
-        found.setdefault(latest_item(event_type), {})[event_type] = event
-    return found
+        groups.setdefault(latest_item(event_type), {})[event_type] = event
+    return groups
 
 
 def latest_item(event_type: EventType) -> str:
-    """The record that keeps the position of the last event of a type."""
-    return f"{zlib.crc32(joined(event_type).encode()) % LATEST_RECORDS:02d}"
+    """The item that contains the position of the latest event of a type."""
+    return f"{zlib.crc32(join_subtypes(event_type).encode()) % LATEST_RECORD_COUNT:02d}"
 
 
 def latest_positions(record: Record) -> Mapping[EventType, tuple[int, int]]:
-    """Session and instance of the last event of each type that the record keeps."""
-    return _positions(record.data)
+    """Session and instance of the latest event of each type in the record."""
+    return _parse_positions(record.data)
 
 
-@lru_cache(maxsize=4 * LATEST_RECORDS)
-def _positions(data: str) -> Mapping[EventType, tuple[int, int]]:
-    """Remembered, for queries look at many records and few of them change."""
-    return {tuple(place[2:]): (place[0], place[1]) for place in from_json(data)}
+# Cached, because queries read many of these records and few of them change.
+@lru_cache(maxsize=4 * LATEST_RECORD_COUNT)
+def _parse_positions(data: str) -> Mapping[EventType, tuple[int, int]]:
+    return {tuple(entry[2:]): (entry[0], entry[1]) for entry in from_json(data)}
 
 
-def _object(checkpoint: Checkpoint, ref: ObjectRef, events: Sequence[Event], stored: Record | None) -> list[Record]:
-    before = ObjectView.of(stored)
-    after = before.folded(ref.collection, events)
-    return after.records(checkpoint, ref) if after.to > before.to else []
+def _update_object(
+    checkpoint: Checkpoint, ref: ObjectRef, events: Sequence[Event], stored: Record | None
+) -> list[Record]:
+    before = ObjectView.from_record(stored)
+    after = before.fold(ref.collection, events)
+    return after.to_records(checkpoint, ref) if after.last_session > before.last_session else []
 
 
-def _latest(
+def _update_latest(
     checkpoint: Checkpoint, item: str, latest: Mapping[EventType, Event], stored: Record | None
 ) -> list[Record]:
     positions = {} if stored is None else latest_positions(stored)
-    to = 0 if stored is None else stored.to
-    newer = {kind: (e.id.session, e.id.instance) for kind, e in latest.items() if e.id.session > to}
+    version = 0 if stored is None else stored.version
+    newer = {
+        event_type: (event.id.session, event.id.instance)
+        for event_type, event in latest.items()
+        if event.id.session > version
+    }
     if not newer:
         return []
-    data = to_json([(*position, *kind) for kind, position in sorted({**positions, **newer}.items())]).decode()
-    return [Record(checkpoint.view(LATEST), item, max(session for session, _ in newer.values()), data)]
+    entries = [(*position, *event_type) for event_type, position in sorted({**positions, **newer}.items())]
+    last_session = max(session for session, _ in newer.values())
+    return [Record(checkpoint.view_name(LATEST_VIEW), item, last_session, to_json(entries).decode())]
 
 
-def _block(checkpoint: Checkpoint, item: str, commits: Sequence[Commit], stored: Record | None) -> list[Record]:
-    before = Block.before(commits[0]) if stored is None else Block.of(stored)
-    after = before.folded(commits)
-    return [after.record(checkpoint, item)] if after.to > before.to else []
+def _update_block(checkpoint: Checkpoint, item: str, commits: Sequence[Commit], stored: Record | None) -> list[Record]:
+    before = Block.empty_before(commits[0]) if stored is None else Block.from_record(stored)
+    after = before.fold(commits)
+    return [after.to_record(checkpoint, item)] if after.last_session > before.last_session else []

@@ -1,4 +1,8 @@
-"""Records: what views are made of. Each says how far it is folded, so that folding on is safe to repeat."""
+"""Records: the items that views consist of.
+
+Each record has a version, so that applying the same commits to it again changes nothing and concurrent writers
+cannot overwrite each other.
+"""
 
 from dataclasses import dataclass, replace
 from typing import Self
@@ -7,18 +11,21 @@ from pydantic_core import from_json, to_json
 
 from chalicelib.domain.events.head import Head
 
-END = "\U0010ffff"
-"""Greater than any text that goes on."""
+MAX_CHARACTER = "\U0010ffff"
+"""`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
+VIEW_FORMAT = 3
+"""Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
-FORMAT = 3
-"""Of the views. Whoever changes what they hold, a new vocabulary included, counts it up: they are then built anew."""
+PROJECTOR = f"project-{VIEW_FORMAT}"
+"""Name of the consumer that builds the views."""
 
-PROJECT = f"project-{FORMAT}"
-"""The consumer that builds the views."""
+LATEST_VIEW = "latest"
+BLOCKS_VIEW = "block"
+SESSIONS_VIEW = "sessions"
 
-_GENERATION = 2**44
-"""A checkpoint's record counts generations above sessions, so that it tells apart what it must not mix up."""
+_GENERATION_UNIT = 2**44
+"""A checkpoint's version is `generation * _GENERATION_UNIT + session`, so a rebuild always raises it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,65 +34,59 @@ class Record:
 
     view: str
     item: str
-    to: int
-    """The session up to which it is folded."""
+    version: int
+    """The last session that is folded into the record."""
     data: str
     """JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
-    """A record to write, if the stored one is still folded to `was` (None: if there is none)."""
+class ConditionalWrite:
+    """A record to store if the stored one still has `expected_version` (None: if there is none)."""
 
     record: Record
-    was: int | None
+    expected_version: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """How far a consumer has come; the views that it built carry its `generation` in their names."""
+    """A consumer's position in a log. The names of the views that it builds contain its `generation`."""
 
     head: Head
     generation: int = 1
-    was: int | None = None
-    """What its record says now, so that a change of it can be refused if another was first."""
+    record_version: int | None = None
+    """Version of the stored record, None if there is none."""
 
     @classmethod
-    def of(cls, server: int, record: Record | None) -> Self:
-        """What the record says; nothing yet if there is none."""
+    def from_record(cls, server: int, record: Record | None) -> Self:
+        """The checkpoint at the start of the log if there is no record."""
         if record is None:
             return cls(Head(server))
         data = from_json(record.data)
-        generation, session = divmod(record.to, _GENERATION)
-        return cls(Head(server, session, data["n"], data["last"]), generation, record.to)
+        generation, session = divmod(record.version, _GENERATION_UNIT)
+        return cls(Head(server, session, data["n"], data["last"]), generation, record.version)
 
-    def moved(self, consumer: str, head: Head) -> Change:
-        """The checkpoint moved to `head`, unless somebody else moves it first."""
-        return replace(self, head=head).change(consumer, self.was)
+    def advance(self, consumer: str, head: Head) -> ConditionalWrite:
+        """Move the checkpoint to `head`, unless another process has changed it."""
+        return replace(self, head=head).to_write(consumer, self.record_version)
 
-    def change(self, consumer: str, was: int | None) -> Change:
-        """The checkpoint as a record, in the place of one that `was`."""
+    def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
+        """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        data = to_json({"n": head.instance, "last": head.last}).decode()
-        return Change(
-            Record(checkpoints(head.server), consumer, self.generation * _GENERATION + head.session, data), was
-        )
+        data = to_json({"n": head.instance, "last": head.last_event_id}).decode()
+        version = self.generation * _GENERATION_UNIT + head.session
+        return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)
 
-    def view(self, kind: str) -> str:
-        """The name of one of the views built so far."""
-        return f"{self.head.server}.{FORMAT}.{self.generation}/{kind}"
+    def view_name(self, kind: str) -> str:
+        """The full name of a view of this generation."""
+        return f"{self.head.server}.{VIEW_FORMAT}.{self.generation}/{kind}"
 
 
-def checkpoints(server: int) -> str:
+def checkpoints_view(server: int) -> str:
     """The view with the checkpoints of a server's consumers."""
     return f"{server}/checkpoint"
 
 
 def objects_view(collection: str) -> str:
-    """The kind of view with the objects of a collection."""
+    """The kind of the view with the objects of a collection."""
     return f"object:{collection}"
-
-
-LATEST = "latest"
-BLOCKS = "block"
-SESSIONS = "sessions"

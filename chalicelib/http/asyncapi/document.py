@@ -1,52 +1,52 @@
-"""The document: a channel for each operation whose answer may be a stream, with all that comes over it."""
+"""The AsyncAPI document: a channel with its messages for each operation that can stream."""
 
 from collections.abc import Iterator
 from typing import Any
 
-from chalicelib.http.asyncapi import messages
-from chalicelib.http.openapi.named_schemas import Schema
+from chalicelib.domain.json_schema import JsonSchema
+from chalicelib.http.asyncapi.messages import channel_messages
 from chalicelib.http.openapi.outputs import EVENT_STREAM
-from chalicelib.http.openapi.schemas import used
+from chalicelib.http.openapi.schemas import referenced_schemas
 
-_ABOUT = """The feeds: what comes in answer to one request that waits, or is open as long as its client likes.
+_DESCRIPTION = """The feeds: the messages that a request receives while it waits or while its stream is open.
 
-`Accept` decides on the format: one JSON document, lines of it, or server-sent events. Whoever goes on after the last
-`eventId` or `id` that it has got misses nothing, and gets nothing twice. What can be asked for, and what is refused, is
-described by `openapi.json`."""
+`Accept` selects the format: one JSON document, NDJSON, or server-sent events. A client that resumes after the last
+`eventId` or `id` it received misses nothing and receives nothing twice. `openapi.json` describes the requests and
+the errors."""
 
 
-def document(api: Schema) -> Schema:
-    """The AsyncAPI document of the API that this OpenAPI document describes."""
+def document(api: JsonSchema) -> JsonSchema:
+    """The AsyncAPI document of the API that the OpenAPI document `api` describes."""
     feeds = list(_feeds(api))
     channels = {operation["operationId"]: _channel(path, operation) for path, _, operation in feeds}
     operations = {operation["operationId"]: _operation(method, operation) for _, method, operation in feeds}
-    schemas = used(api["components"]["schemas"], channels, operations)
+    schemas = referenced_schemas(api["components"]["schemas"], channels, operations)
     return {
         "asyncapi": "3.0.0",
-        "info": {**api["info"], "description": _ABOUT, "license": {"name": api["info"]["license"]["name"]}},
+        "info": {**api["info"], "description": _DESCRIPTION, "license": {"name": api["info"]["license"]["name"]}},
         "defaultContentType": "application/json",
         "channels": channels,
         "operations": operations,
-        "components": {"securitySchemes": api["components"]["securitySchemes"], "schemas": in_draft_7(schemas)},
+        "components": {"securitySchemes": api["components"]["securitySchemes"], "schemas": to_draft_7(schemas)},
     }
 
 
-def in_draft_7(value: Any) -> Any:
-    """The schemas as AsyncAPI writes them: nothing stands beside a reference, a discriminator is a name."""
+def to_draft_7(value: Any) -> Any:
+    """Schemas as AsyncAPI requires them: no keywords beside a reference, and a discriminator is a property name."""
     match value:
         case {"$ref": target, **rest} if rest:
-            return {"allOf": [{"$ref": target}], **in_draft_7(rest)}
+            return {"allOf": [{"$ref": target}], **to_draft_7(rest)}
         case {"discriminator": {"propertyName": name}, **rest}:
-            return {"discriminator": name, **in_draft_7(rest)}
+            return {"discriminator": name, **to_draft_7(rest)}
         case dict():
-            return {key: in_draft_7(one) for key, one in value.items()}
+            return {key: to_draft_7(member) for key, member in value.items()}
         case list():
-            return [in_draft_7(one) for one in value]
+            return [to_draft_7(element) for element in value]
         case _:
             return value
 
 
-def _feeds(api: Schema) -> Iterator[tuple[str, str, Schema]]:
+def _feeds(api: JsonSchema) -> Iterator[tuple[str, str, JsonSchema]]:
     """Path, method and description of the operations that are feeds."""
     for path, methods in api["paths"].items():
         for method, operation in methods.items():
@@ -54,34 +54,36 @@ def _feeds(api: Schema) -> Iterator[tuple[str, str, Schema]]:
                 yield path, method, operation
 
 
-def _channel(path: str, operation: Schema) -> Schema:
-    found: Schema = {"address": path, "messages": dict(messages.of(operation))}
-    parameters = {one["name"]: _parameter(one) for one in operation["parameters"] if one["in"] == "path"}
-    return {**found, "parameters": parameters} if parameters else found
+def _channel(path: str, operation: JsonSchema) -> JsonSchema:
+    channel: JsonSchema = {"address": path, "messages": dict(channel_messages(operation))}
+    in_path = (parameter for parameter in operation["parameters"] if parameter["in"] == "path")
+    parameters = {parameter["name"]: _path_parameter(parameter) for parameter in in_path}
+    return {**channel, "parameters": parameters} if parameters else channel
 
 
-def _parameter(parameter: Schema) -> Schema:
-    found: Schema = {"description": parameter["description"]}
-    return {**found, "enum": parameter["schema"]["enum"]} if "enum" in parameter["schema"] else found
+def _path_parameter(parameter: JsonSchema) -> JsonSchema:
+    description: JsonSchema = {"description": parameter["description"]}
+    return {**description, "enum": parameter["schema"]["enum"]} if "enum" in parameter["schema"] else description
 
 
-def _operation(method: str, operation: Schema) -> Schema:
-    """How to have the channel's messages sent."""
-    asked: dict[str, Any] = {one["name"]: one for one in operation["parameters"]}
-    query = {name: _in_query(one) for name, one in asked.items() if one["in"] == "query"}
-    http: Schema = {"method": method.upper(), "bindingVersion": "0.3.0"}
+def _operation(method: str, operation: JsonSchema) -> JsonSchema:
+    """The request that makes the server send the channel's messages."""
+    parameters: dict[str, Any] = {parameter["name"]: parameter for parameter in operation["parameters"]}
+    query = {name: _query_schema(parameter) for name, parameter in parameters.items() if parameter["in"] == "query"}
+    http: JsonSchema = {"method": method.upper(), "bindingVersion": "0.3.0"}
     if query:
         http["query"] = {"type": "object", "properties": query}
+    schemes = (name for requirement in operation["security"] for name in requirement)
     return {
         "action": "send",
         "channel": {"$ref": f"#/channels/{operation['operationId']}"},
         "summary": operation["summary"],
-        "description": f"Last-Event-ID: {asked['Last-Event-ID']['description']}",
-        "security": [{"$ref": f"#/components/securitySchemes/{name}"} for one in operation["security"] for name in one],
+        "description": f"Last-Event-ID: {parameters['Last-Event-ID']['description']}",
+        "security": [{"$ref": f"#/components/securitySchemes/{name}"} for name in schemes],
         "bindings": {"http": http},
     }
 
 
-def _in_query(parameter: Schema) -> Schema:
-    found: Schema = in_draft_7({**parameter["schema"], "description": parameter["description"]})
-    return found
+def _query_schema(parameter: JsonSchema) -> JsonSchema:
+    schema: JsonSchema = to_draft_7({**parameter["schema"], "description": parameter["description"]})
+    return schema

@@ -1,42 +1,43 @@
-"""Messages: what comes over a channel, in each of the formats of its operation."""
+"""Messages of a channel, in each format of its operation."""
 
 from collections.abc import Iterator
 
-from chalicelib.http.asyncapi import examples
-from chalicelib.http.openapi.named_schemas import Schema
+from chalicelib.domain.json_schema import JsonSchema
+from chalicelib.http.asyncapi.examples import examples_of
 from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
 
 POLL, LINE, POSITION = "poll", "line", "position"
-"""Messages that have no name of their own: one JSON document, a line of many, a server-sent event without data."""
+"""Names for messages without one: a JSON document, a line of NDJSON, a server-sent event without data."""
 
 
-def of(operation: Schema) -> Iterator[tuple[str, Schema]]:
+def channel_messages(operation: JsonSchema) -> Iterator[tuple[str, JsonSchema]]:
     """All messages of the operation, by name."""
-    for name, message in _all(operation["responses"]["200"]["content"]):
-        shown = [example.shown for example in examples.of(operation["operationId"], name)]
-        yield name, {"name": name, **message, **({"examples": shown} if shown else {})}
+    for name, message in _messages(operation["responses"]["200"]["content"]):
+        examples = [example.as_document() for example in examples_of(operation["operationId"], name)]
+        yield name, {"name": name, **message, **({"examples": examples} if examples else {})}
 
 
-def _all(content: Schema) -> Iterator[tuple[str, Schema]]:
+def _messages(content: JsonSchema) -> Iterator[tuple[str, JsonSchema]]:
     if JSON in content:
-        yield POLL, {"contentType": JSON, "summary": "The whole answer.", "payload": _seq(content[JSON]["schema"])}
+        payload = _event_seq(content[JSON]["schema"])
+        yield POLL, {"contentType": JSON, "summary": "The whole response.", "payload": payload}
     if NDJSON in content:
-        lines = {name: value for name, value in content[NDJSON]["schema"].items() if name != "description"}
-        yield LINE, {"contentType": NDJSON, "summary": "A line; an empty one is a heartbeat.", "payload": lines}
-    for one in content[EVENT_STREAM]["schema"]["oneOf"]:
-        yield _server_sent(one["properties"])
+        payload = {name: value for name, value in content[NDJSON]["schema"].items() if name != "description"}
+        yield LINE, {"contentType": NDJSON, "summary": "A line. An empty line is a heartbeat.", "payload": payload}
+    for event in content[EVENT_STREAM]["schema"]["oneOf"]:
+        yield _sse_message(event["properties"])
 
 
-def _seq(schema: Schema) -> Schema:
-    """Of the JSON that is answered, what is a feed's: some routes answer snapshots, too."""
-    choices: list[Schema] = schema.get("anyOf", [schema])
+def _event_seq(schema: JsonSchema) -> JsonSchema:
+    """The feed's part of a JSON response: some routes return snapshots as well."""
+    choices: list[JsonSchema] = schema.get("anyOf", [schema])
     return choices[0]
 
 
-def _server_sent(properties: Schema) -> tuple[str, Schema]:
-    fields = {name: of for name, of in properties.items() if name != "data"}
-    message: Schema = {"contentType": EVENT_STREAM, "headers": {"type": "object", "properties": fields}}
+def _sse_message(properties: JsonSchema) -> tuple[str, JsonSchema]:
+    headers = {name: schema for name, schema in properties.items() if name != "data"}
+    message: JsonSchema = {"contentType": EVENT_STREAM, "headers": {"type": "object", "properties": headers}}
     if "data" not in properties:
-        return POSITION, {**message, "summary": "A server-sent event that only says from where to go on."}
+        return POSITION, {**message, "summary": "A server-sent event with only the position from which to resume."}
     payload = properties["data"]["contentSchema"]
     return properties["event"]["const"], {**message, "summary": "A server-sent event.", "payload": payload}

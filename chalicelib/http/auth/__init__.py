@@ -1,1 +1,1 @@
-"""Callers: tokens, issuer keys, tickets, and the authorizer."""
+"""Authentication and authorization: tokens, issuer keys, tickets, callers and their rights."""

@@ -1,4 +1,4 @@
-"""Who may come in: the authorizer, and the request at hand."""
+"""The Chalice authorizer, and access to the current request."""
 
 from typing import Any
 
@@ -6,17 +6,17 @@ from chalice.app import AuthRequest, AuthResponse, Blueprint, Request
 
 from chalicelib.http.auth import caller
 from chalicelib.http.auth.tokens import BadToken
-from chalicelib.wiring import annals
-from chalicelib.wiring.telemetry import observed_authorizer
+from chalicelib.wiring import get_components
+from chalicelib.wiring.telemetry import instrument_authorizer
 
 routes = Blueprint(__name__)
 
-ANYBODY: dict[str, Any] = {"content_types": ["*/*"]}
-"""A route for anybody. Content types are judged by `requests`, so that the refusal is a problem document too."""
+PUBLIC: dict[str, Any] = {"content_types": ["*/*"]}
+"""Options of public routes. Chalice accepts all content types, so that `requests` can return a problem document."""
 
 
 class Unauthorized(Exception):
-    """The token proves nothing. API Gateway answers 401 to exactly this text, 500 to any other."""
+    """The token is invalid. API Gateway returns 401 for exactly this message, and 500 for any other."""
 
     def __init__(self) -> None:
         super().__init__("Unauthorized")
@@ -24,21 +24,20 @@ class Unauthorized(Exception):
 
 @routes.authorizer(ttl_seconds=60)
 def bearer(auth_request: AuthRequest) -> AuthResponse:
-    """Let in whoever has a good token; what they may do is each route's matter."""
+    """Accept every valid token. The routes check the caller's rights."""
     try:
-        claims = annals().verifier.verify(auth_request.token)
+        claims = get_components().auth.verifier.verify(auth_request.token)
     except BadToken as refusal:
         raise Unauthorized from refusal
-    return AuthResponse(routes=["*"], principal_id=claims.user, context=caller.context(claims))
+    return AuthResponse(routes=["*"], principal_id=claims.user, context=caller.authorizer_context(claims))
 
 
-MEMBERS: dict[str, Any] = {**ANYBODY, "authorizer": bearer}
-"""A route for those who have a token."""
+AUTHENTICATED: dict[str, Any] = {**PUBLIC, "authorizer": bearer}
+"""Options of routes that require a token."""
 
-# What Lambda calls has to have the authorizer's name.
-bearer = observed_authorizer(bearer, Unauthorized)
+# Chalice deploys the function with the authorizer's name, so the instrumented one must have it.
+bearer = instrument_authorizer(bearer, Unauthorized)
 
 
-def request() -> Request:
-    """The request at hand; there is one whenever a route's function runs."""
+def current_request() -> Request:
     return routes.current_request

@@ -1,4 +1,4 @@
-"""Callers: who asks, for which organization, and whether they may."""
+"""The caller of a request: user, organizations and groups."""
 
 import json
 from collections.abc import Mapping
@@ -13,12 +13,12 @@ from chalicelib.domain.errors import Forbidden
 from chalicelib.domain.organizations.groups import Groups
 from chalicelib.http.auth.tokens import Claims
 
-LAST_S = 253_402_300_799
-"""The end of the calendar; issuers may say that a token never ends."""
+MAX_EXPIRY_S = 253_402_300_799
+"""The last second of the year 9999. Issuers may create tokens that never expire."""
 
 
-def context(claims: Claims) -> dict[str, str]:
-    """The claims in the form that API Gateway hands from the authorizer to the function: text only."""
+def authorizer_context(claims: Claims) -> dict[str, str]:
+    """The claims as text, because API Gateway passes only text from the authorizer to the function."""
     return {
         "user": claims.user,
         "organizations": json.dumps(claims.organizations),
@@ -29,77 +29,73 @@ def context(claims: Claims) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Whoever made a request, as their token says."""
+    """The user who made a request, as described by their token."""
 
     user: str
     organizations: tuple[str, ...]
     groups: frozenset[str]
-    chosen: str | None = None
-    """The organization named in the header `X-Organization`."""
+    requested_organization: str | None = None
+    """The organization in the header `X-Organization`."""
     expires_s: int = 0
-    """When their token ends."""
+    """When the token expires."""
 
     @classmethod
-    def of(cls, request: Request) -> Self:
-        """The caller whom the authorizer let in."""
-        given: Mapping[str, str] = request.context.get("authorizer") or {}
-        if "user" not in given:
-            raise Forbidden("this route needs a token")
-        chosen, expires = request.headers.get("x-organization"), given.get("expires", "0")
-        return cls._known(given["user"], given["organizations"], given["groups"], chosen, expires)
+    def from_request(cls, request: Request) -> Self:
+        context: Mapping[str, str] = request.context.get("authorizer") or {}
+        if "user" not in context:
+            raise Forbidden("this route requires a token")
+        requested, expires = request.headers.get("x-organization"), context.get("expires", "0")
+        return cls._from_context(context["user"], context["organizations"], context["groups"], requested, expires)
 
     @classmethod
     @lru_cache(maxsize=1024)
-    def _known(cls, user: str, organizations: str, groups: str, chosen: str | None, expires: str) -> Self:
-        """Remembered, for few come once only."""
-        return cls(user, tuple(json.loads(organizations)), frozenset(json.loads(groups)), chosen, int(expires))
+    def _from_context(cls, user: str, organizations: str, groups: str, requested: str | None, expires: str) -> Self:
+        """Cached, because most callers send many requests."""
+        return cls(user, tuple(json.loads(organizations)), frozenset(json.loads(groups)), requested, int(expires))
 
-    def publisher(self, names: Groups) -> Self:
-        """The caller, if they may publish."""
-        return self._member(names.publishers | names.admins)
+    def require_publisher(self, group_names: Groups) -> None:
+        self._require_any(group_names.publishers | group_names.admins)
 
-    def reader(self, names: Groups) -> Self:
-        """The caller, if they may read."""
-        return self._member(names.readers | names.admins)
+    def require_reader(self, group_names: Groups) -> None:
+        self._require_any(group_names.readers | group_names.admins)
 
-    def admin(self, names: Groups) -> Self:
-        """The caller, if they may administer."""
-        return self._member(names.admins)
+    def require_admin(self, group_names: Groups) -> None:
+        self._require_any(group_names.admins)
 
-    def is_admin(self, names: Groups) -> bool:
-        """Tell whether the caller may administer."""
-        return not self.groups.isdisjoint(names.admins)
+    def is_admin(self, group_names: Groups) -> bool:
+        return not self.groups.isdisjoint(group_names.admins)
 
     def organization(self, in_path: str | None = None) -> str:
-        """The organization meant: the one in the path, else the header's, else the token's first."""
-        named = in_path or self.chosen
-        if named is None:
+        """The organization in the path, or else the one in the header, or else the first one in the token."""
+        name = in_path or self.requested_organization
+        if name is None:
             if not self.organizations:
                 raise Forbidden(f"'{self.user}' is not associated with any organization")
             return self.organizations[0]
-        if named not in self.organizations:
-            raise Forbidden(f"'{self.user}' is not associated with organization '{named}'")
-        return named
+        if name not in self.organizations:
+            raise Forbidden(f"'{self.user}' is not associated with organization '{name}'")
+        return name
 
-    def meant(self) -> tuple[str, ...]:
-        """The organizations that a query spans: the one in the header, else all of the token."""
-        return (self.organization(),) if self.chosen is not None or not self.organizations else self.organizations
+    def selected_organizations(self) -> tuple[str, ...]:
+        """The organizations that a query spans: the one in the header, or else all in the token."""
+        if self.requested_organization is None and self.organizations:
+            return self.organizations
+        return (self.organization(),)
 
-    def json(self, names: Groups) -> dict[str, Any]:
-        """Who they are, as they are told themselves."""
+    def json(self, group_names: Groups) -> dict[str, Any]:
+        """The response of `GET /me`."""
         return {
             "user": self.user,
             "organizations": self.organizations,
             "groups": sorted(self.groups),
             "may": {
-                "read": not self.groups.isdisjoint(names.readers | names.admins),
-                "publish": not self.groups.isdisjoint(names.publishers | names.admins),
-                "administer": self.is_admin(names),
+                "read": not self.groups.isdisjoint(group_names.readers | group_names.admins),
+                "publish": not self.groups.isdisjoint(group_names.publishers | group_names.admins),
+                "administer": self.is_admin(group_names),
             },
-            "expires": timestamps.iso(min(self.expires_s, LAST_S) * 1_000_000),
+            "expires": timestamps.iso(min(self.expires_s, MAX_EXPIRY_S) * 1_000_000),
         }
 
-    def _member(self, allowed: frozenset[str]) -> Self:
+    def _require_any(self, allowed: frozenset[str]) -> None:
         if self.groups.isdisjoint(allowed):
             raise Forbidden(f"User or client '{self.user}' does not have access to that action on this server.")
-        return self

@@ -1,4 +1,8 @@
-"""The keys that an issuer publishes: asked for seldom, and not trusted for ever."""
+"""Cache of the public keys of an OIDC issuer.
+
+Threads: any thread may call `KeyCache.key`.
+Locks: `_refresh_lock` ensures that only one thread at a time requests the keys. The others wait for its result.
+"""
 
 import logging
 import threading
@@ -6,105 +10,106 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from chalicelib.domain.redaction import described
+from chalicelib.domain.redaction import safe_description
 
 if TYPE_CHECKING:
     from urllib.request import OpenerDirector
 
     from jwt import PyJWK
 
-GOOD_S = 300.0
-"""So long keys are used without asking again: what the issuer has withdrawn is worth nothing after that."""
-PAUSE_S = 10.0
-"""The issuer is asked no more often, whatever it answers, and however many tokens name keys that nobody knows."""
-OUTAGE_S = 3600.0
-"""So long keys are good that cannot be asked for again."""
-TIMEOUT_S = 5.0
-MOST_BYTES = 1024 * 1024
-"""Of what an issuer says; nobody has so many keys."""
+REFRESH_INTERVAL_S = 300.0
+"""Maximum age of cached keys. A revoked key stops working after this time."""
+MIN_REQUEST_INTERVAL_S = 10.0
+"""Minimum time between requests to the issuer, even if they fail or tokens name unknown keys."""
+MAX_STALE_S = 3600.0
+"""How long cached keys stay valid while the issuer is unreachable."""
+REQUEST_TIMEOUT_S = 5.0
+MAX_DOCUMENT_BYTES = 1024 * 1024
 
 Monotonic = Callable[[], float]
 
 _log = logging.getLogger("annals")
 
 
-class IssuerUnknown(Exception):
-    """The issuer has not told its keys, so nobody can say whether a token is good."""
+class IssuerUnavailable(Exception):
+    """The keys of the issuer are not available, so tokens cannot be verified."""
 
 
-class PublishedKeys:
-    """The keys of one issuer. Threads may share it: of those who miss a key one asks, and the others wait for that."""
+class KeyCache:
+    """The keys of one issuer. Thread-safe."""
 
-    def __init__(self, published: Callable[[], Mapping[str, "PyJWK"]], monotonic: Monotonic = time.monotonic) -> None:
-        self._published = published
+    def __init__(self, fetch: Callable[[], Mapping[str, "PyJWK"]], monotonic: Monotonic = time.monotonic) -> None:
+        self._fetch = fetch
         self._monotonic = monotonic
         self._keys: Mapping[str, PyJWK] = {}
-        self._told_at = self._asked_at = float("-inf")
+        self._fetched_at = self._requested_at = float("-inf")
         self._failure: Exception | None = None
-        self._turn = threading.Lock()
+        self._refresh_lock = threading.Lock()
 
-    def named(self, kid: str) -> "PyJWK | None":
-        """The key of this name, None if the issuer has none; `IssuerUnknown` if it never said, or long ago."""
-        if self._is_to_be_asked(kid):
-            with self._turn:
-                if self._is_to_be_asked(kid):
-                    self._ask()
-        if self._monotonic() - self._told_at > OUTAGE_S:
-            raise IssuerUnknown("the issuer does not tell its keys") from self._failure
+    def key(self, kid: str) -> "PyJWK | None":
+        """The key with this id, or None. Raises `IssuerUnavailable` if the keys could not be fetched for too long."""
+        if self._needs_refresh(kid):
+            with self._refresh_lock:
+                if self._needs_refresh(kid):
+                    self._refresh()
+        if self._monotonic() - self._fetched_at > MAX_STALE_S:
+            raise IssuerUnavailable("the issuer's keys are not available") from self._failure
         return self._keys.get(kid)
 
-    def _is_to_be_asked(self, kid: str) -> bool:
+    def _needs_refresh(self, kid: str) -> bool:
         now = self._monotonic()
-        return now - self._asked_at >= PAUSE_S and (kid not in self._keys or now - self._told_at >= GOOD_S)
+        return now - self._requested_at >= MIN_REQUEST_INTERVAL_S and (
+            kid not in self._keys or now - self._fetched_at >= REFRESH_INTERVAL_S
+        )
 
-    def _ask(self) -> None:
+    def _refresh(self) -> None:
         try:
-            self._keys = self._published()
-            self._told_at, self._failure = self._monotonic(), None
-        except Exception as failure:
-            self._failure = failure
-            _log.warning("the issuer does not tell its keys: %s", described(failure))
+            self._keys = self._fetch()
+            self._fetched_at, self._failure = self._monotonic(), None
+        except Exception as error:
+            self._failure = error
+            _log.warning("cannot fetch the issuer's keys: %s", safe_description(error))
         finally:
-            self._asked_at = self._monotonic()
+            self._requested_at = self._monotonic()
 
 
-def published(url: str) -> dict[str, "PyJWK"]:
-    """The keys for signatures that are at `url`, by name, if they have one; redirects are not followed."""
-    from urllib.request import HTTPRedirectHandler, build_opener  # noqa: PLC0415  (only who asks needs them)
+def fetch_keys(url: str) -> dict[str, "PyJWK"]:
+    """The signature keys at `url`, by id. Redirects are not followed."""
+    from urllib.request import HTTPRedirectHandler, build_opener  # noqa: PLC0415  (needed rarely)
 
     import jwt  # noqa: PLC0415
 
-    class Staying(HTTPRedirectHandler):
+    class NoRedirects(HTTPRedirectHandler):
         def redirect_request(self, *_: Any) -> None:
             return None
 
     if not url.startswith(("https://", "http://")):
-        raise ValueError("the issuer's keys are not on the web")
-    found = jwt.PyJWKSet.from_dict(_json(build_opener(Staying), url)).keys
-    return {key.key_id: key for key in reversed(found) if key.key_id and key.public_key_use in ("sig", None)}
+        raise ValueError("the URL of the issuer's keys must begin with https:// or http://")
+    keys = jwt.PyJWKSet.from_dict(_fetch_json(build_opener(NoRedirects), url)).keys
+    return {key.key_id: key for key in reversed(keys) if key.key_id and key.public_key_use in ("sig", None)}
 
 
-def discovered(issuer: str) -> str:
-    """Where the issuer says its keys are."""
-    from urllib.request import build_opener  # noqa: PLC0415  (as above)
+def discover_jwks_url(issuer: str) -> str:
+    """The URL of the issuer's keys, from its OpenID configuration."""
+    from urllib.request import build_opener  # noqa: PLC0415
 
-    return str(_json(build_opener(), f"{issuer.rstrip('/')}/.well-known/openid-configuration")["jwks_uri"])
+    return str(_fetch_json(build_opener(), f"{issuer.rstrip('/')}/.well-known/openid-configuration")["jwks_uri"])
 
 
-def _json(opener: "OpenerDirector", url: str) -> dict[str, Any]:
-    """The document at `url`, if it comes in time and is of a size that makes sense."""
-    import json  # noqa: PLC0415  (as above)
+def _fetch_json(opener: "OpenerDirector", url: str) -> dict[str, Any]:
+    """The JSON document at `url`. Limits the total time and the size."""
+    import json  # noqa: PLC0415
     from urllib.error import HTTPError  # noqa: PLC0415
 
-    ends_at, text = time.monotonic() + TIMEOUT_S, b""
+    deadline, text = time.monotonic() + REQUEST_TIMEOUT_S, b""
     try:
-        with opener.open(url, timeout=TIMEOUT_S) as answer:
-            while piece := answer.read1(64 * 1024):
+        with opener.open(url, timeout=REQUEST_TIMEOUT_S) as response:
+            while piece := response.read1(64 * 1024):
                 text += piece
-                if len(text) > MOST_BYTES or time.monotonic() > ends_at:
-                    raise ValueError("the issuer does not come to an end")
-    except HTTPError as refusal:
-        refusal.close()
+                if len(text) > MAX_DOCUMENT_BYTES or time.monotonic() > deadline:
+                    raise ValueError("the issuer's response is too large or too slow")
+    except HTTPError as error:
+        error.close()
         raise
-    found: dict[str, Any] = json.loads(text)
-    return found
+    document: dict[str, Any] = json.loads(text)
+    return document

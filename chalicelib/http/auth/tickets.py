@@ -1,39 +1,39 @@
-"""Tickets: what lets a browser read one page, which cannot send a token along."""
+"""Tickets for browsers, which cannot send a token when they open a report page."""
 
 import secrets
 from collections.abc import Callable
 
 from chalicelib.domain.errors import Forbidden
 
-GOOD_S = 60
+LIFETIME_S = 60
 AUDIENCE = "report"
 
 
 class Tickets:
-    """Issues tickets and checks them. Only this process knows the key, so nothing else that is signed is a ticket."""
+    """Issues and verifies tickets with a random key of this process. They become invalid when it restarts."""
 
     def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
         self._key = secrets.token_hex(32)
 
     def issue(self, server: int, name: str) -> str:
-        """A ticket for a report of an organization; good for a minute."""
-        import jwt  # noqa: PLC0415  (0.1 s of cold start that few need)
+        """A ticket for one report of one organization."""
+        import jwt  # noqa: PLC0415  (saves 0.1 s of cold start)
 
-        claims = {"aud": AUDIENCE, "server": server, "name": name, "exp": self._clock() // 1000 + GOOD_S}
+        claims = {"aud": AUDIENCE, "server": server, "name": name, "exp": self._clock() // 1000 + LIFETIME_S}
         return jwt.encode(claims, self._key, algorithm="HS256")
 
-    def server(self, ticket: str, name: str) -> int:
-        """The log of the organization whose report of this name the ticket is for; raises `Forbidden`."""
-        import jwt  # noqa: PLC0415  (as above)
+    def verify(self, ticket: str, name: str) -> int:
+        """Return the log of the ticket's organization. Raises `Forbidden` if the ticket is not valid for `name`."""
+        import jwt  # noqa: PLC0415
 
         try:
-            # Its end is compared with our own clock below.
+            # The expiry is compared with the injected clock below.
             claims = jwt.decode(
                 ticket, self._key, algorithms=["HS256"], audience=AUDIENCE, options={"verify_exp": False}
             )
-        except jwt.PyJWTError as failure:
-            raise Forbidden("this link is none of ours, or of before the server's last start") from failure
+        except jwt.PyJWTError as error:
+            raise Forbidden("this link is invalid, or the server has restarted; request a new link") from error
         if claims["name"] != name or claims["exp"] * 1000 <= self._clock():
-            raise Forbidden("this link is no longer good, ask for another one")
+            raise Forbidden("this link has expired; request a new link")
         return int(claims["server"])

@@ -1,15 +1,16 @@
-"""What a view takes and gives, told beside it: of this `GET /openapi.json` is made.
+"""The decorator `@route_doc`: parameters, bodies and responses of a view, for `GET /openapi.json`.
 
-    @routes.route("/observers/{name}/retry", methods=["POST"], **access.MEMBERS)
-    @described("observers", {200: "Retried"}, body_or_nothing=observer_parameters.RetryRequest, refusals=(404,))
-    @problems.answered
+    @routes.route("/observers/{name}/retry", methods=["POST"], **authorizer.AUTHENTICATED)
+    @route_doc("observers", {200: "Retried"}, optional_body=observer_parameters.RetryRequest, problems=(404,))
+    @problems.handle_errors
     def post_retry(name: str) -> Response:
 
-Models are named as the functions of `requests` that parse with them: `query`, `body`, `body_or_nothing`,
-`query_or_body`; a test compares. Answers are names of types in `chalicelib.http.openapi.answers`, which are loaded only
-when somebody asks for the description. What every route of its kind may refuse is not repeated: 401 and 403 of those
-that need a token, 404 of those of an organization, 400 of those that parse, 413 and 415 of those with a body, 422 of
-those with an Idempotency-Key, 406 of streams, 500 and 503 of all.
+The models are given under the name of the function of `requests` that parses them: `query`, `body`, `optional_body` or
+`query_or_body`. A test compares the two. Responses are names of types in `openapi.response_types`, which
+are loaded only when a client requests the document.
+
+Problems that all routes of a kind have are added automatically: 401 and 403 with a token, 404 with an organization, 400
+with a query or a body, 413 and 415 with a body, 422 with an Idempotency-Key, 406 with a stream, 500 and 503 always.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,47 +23,45 @@ View = TypeVar("View", bound=Callable[..., Any])
 
 Header = Literal["Idempotency-Key", "Last-Event-ID", "If-None-Match", "Prefer"]
 
-_ATTRIBUTE = "description"
+_ATTRIBUTE = "route_doc"
 
 
 @dataclass(frozen=True, slots=True)
-class Description:
-    """What a view takes and gives. As a decorator it changes nothing: the view has it as an attribute."""
+class RouteDoc:
+    """Documentation of a view. As a decorator it attaches itself to the view, which it does not change."""
 
     tag: str
-    """The subject under which it is listed."""
-    answers: Mapping[int, str]
-    """The name of the type of its JSON, by status."""
+    """The heading under which the operation is listed."""
+    responses: Mapping[int, str]
+    """The type name of the JSON response, by status."""
     query: type[BaseModel] | None = None
     body: type[BaseModel] | None = None
-    body_or_nothing: type[BaseModel] | None = None
+    optional_body: type[BaseModel] | None = None
     query_or_body: type[BaseModel] | None = None
-    """With GET the query, with POST the body."""
+    """Parsed from the query with GET, from the body with POST."""
     vocabulary: str = ""
-    """The parameter of its path that says in which vocabulary the events of its body are."""
+    """The path parameter that names the vocabulary of the events in the body."""
     feed: str = ""
-    """The name of the type of a feed's events, which come as EventSeq, NDJSON or server-sent events, by Accept."""
+    """The type name of a feed's events, which are sent as EventSeq, NDJSON or server-sent events, as Accept says."""
     stream: str = ""
-    """The name of the type of its server-sent events, if they are all that it answers."""
-    media: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
-    """The content types of what is not JSON, by status; none: there is no content."""
+    """The name of the stream in `response_types.push.STREAMS`, for routes that only send server-sent events."""
+    media_types: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The content types of responses other than JSON, by status. An empty tuple means no content."""
     organization: bool = True
-    """Whether it is about an organization: the header X-Organization may say which, if its path does not."""
+    """Whether the route concerns one organization, which X-Organization selects unless the path names it."""
     headers: tuple[Header, ...] = ()
-    """What it reads of the request's headers, besides X-Organization and what feeds read."""
-    refusals: tuple[int, ...] = ()
-    """The statuses of problems that it has beyond those of its kind."""
+    """Request headers that the view reads, in addition to X-Organization and the headers of feeds."""
+    problems: tuple[int, ...] = ()
+    """Statuses of problems in addition to those that are added automatically."""
 
     def __call__(self, view: View) -> View:
-        """The same view, with its description attached."""
         setattr(view, _ATTRIBUTE, self)
         return view
 
 
-described = Description
+route_doc = RouteDoc
 
 
-def description_of(view: Callable[..., Any]) -> Description | None:
-    """What was said of the view."""
-    found: Description | None = getattr(view, _ATTRIBUTE, None)
-    return found
+def route_doc_of(view: Callable[..., Any]) -> RouteDoc | None:
+    doc: RouteDoc | None = getattr(view, _ATTRIBUTE, None)
+    return doc

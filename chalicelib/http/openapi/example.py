@@ -1,10 +1,10 @@
-"""An example: a request for an operation, and how it shows in the document."""
+"""An example request for an operation, and how the document shows it."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from chalicelib.http.openapi.named_schemas import Schema
+from chalicelib.domain.json_schema import JsonSchema
 
 JSON = "application/json"
 
@@ -13,7 +13,7 @@ Values = Mapping[str, str | list[str]]
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A request for an operation: what stands in its path, query and headers, and its body."""
+    """A request for an operation: values of its path, query and headers, and its body."""
 
     operation: str
     path: Mapping[str, str] = field(default_factory=dict)
@@ -21,26 +21,29 @@ class Example:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: Any = None
     status: int = 200
-    """How it is answered: it is refused if it needs what only the server itself can tell."""
+    """The status of the response. It is an error if the request needs a secret that only the server knows."""
     is_endless: bool = False
-    """Whether the answer has no end."""
+    """Whether the response is a stream that stays open."""
 
 
-def with_examples(operation: Schema, found: Iterable[Example]) -> Schema:
-    """The operation, its parameters and its body with what the examples say."""
-    found = list(found)
+def with_examples(operation: JsonSchema, examples: Iterable[Example]) -> JsonSchema:
+    """Add the values of the examples to the parameters and the body of `operation`."""
+    examples = list(examples)
     for parameter in operation.get("parameters", ()):
-        values = [value for example in found if (value := _value(example, parameter)) is not None]
+        values = [value for example in examples if (value := _value(example, parameter)) is not None]
         if values:
-            parameter["examples"] = {str(place): {"value": value} for place, value in enumerate(values, 1)}
-    bodies = [example.body for example in found if example.body is not None]
+            parameter["examples"] = _numbered(values)
+    bodies = [example.body for example in examples if example.body is not None]
     if bodies:
-        content = operation["requestBody"]["content"][JSON]
-        content["examples"] = {str(place): {"value": body} for place, body in enumerate(bodies, 1)}
+        operation["requestBody"]["content"][JSON]["examples"] = _numbered(bodies)
     return operation
 
 
-def _value(example: Example, parameter: Schema) -> Any:
-    within: Mapping[str, Values] = {"path": example.path, "query": example.query, "header": example.headers}
-    value = within[parameter["in"]].get(parameter["name"])
+def _numbered(values: list[Any]) -> JsonSchema:
+    return {str(number): {"value": value} for number, value in enumerate(values, 1)}
+
+
+def _value(example: Example, parameter: JsonSchema) -> Any:
+    values: Mapping[str, Values] = {"path": example.path, "query": example.query, "header": example.headers}
+    value = values[parameter["in"]].get(parameter["name"])
     return int(value) if isinstance(value, str) and parameter["schema"].get("type") == "integer" else value

@@ -1,4 +1,4 @@
-"""Examples: one request for each operation, or some, in an order in which they work. Tests send them all."""
+"""Example requests, at least one for each operation. Tests send them in this order: later ones need earlier ones."""
 
 from chalicelib.http.openapi.example import Example
 
@@ -135,6 +135,5 @@ EXAMPLES = (
 )
 
 
-def of(operation: str) -> list[Example]:
-    """The examples of an operation."""
+def examples_of(operation: str) -> list[Example]:
     return [example for example in EXAMPLES if example.operation == operation]

@@ -1,58 +1,54 @@
-"""Links: with which operation one can go on after another, and what it takes from that one's request or answer."""
+"""Links from an operation to others whose parameters come from its request or response."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from chalicelib.http.openapi.named_schemas import Schema
+from chalicelib.domain.json_schema import JsonSchema
 
-_OF_OBSERVERS = ("get_observer", "post_test", "post_replay", "get_failures", "post_retry", "delete_observer")
-_TO_PUSH_JOBS = ("push_job", "job_feed")
-_WITH_POSITION = ("post_events", "get_events", "get_objects", "events_latest_get", "post_job_events")
+_OBSERVER_TARGETS = ("get_observer", "post_test", "post_replay", "get_failures", "post_retry", "delete_observer")
+_PUSH_JOB_TARGETS = ("push_job", "job_feed")
+_POSITION_ORIGINS = ("post_events", "get_events", "get_objects", "events_latest_get", "post_job_events")
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """From the good answers of an operation to another operation."""
+    """A link from the successful responses of an operation to another operation."""
 
     origin: str
     target: str
     parameters: Mapping[str, str]
-    """Runtime expressions of OpenAPI, by parameter of the target."""
+    """OpenAPI runtime expressions, by parameter of the target."""
     description: str
 
 
 LINKS = (
     *(
         Link("put_observer", target, {"name": "$request.path.name"}, "The observer that was configured.")
-        for target in _OF_OBSERVERS
+        for target in _OBSERVER_TARGETS
     ),
     *(
-        Link(origin, "get_events", {"after": "$response.body#/eventId"}, "What came after that, or comes next.")
-        for origin in _WITH_POSITION
+        Link(origin, "get_events", {"after": "$response.body#/eventId"}, "The events after this position.")
+        for origin in _POSITION_ORIGINS
     ),
     *(
         Link(
             "push_jobs", target, {"org": "$request.path.org", "job": "$response.body#/0/id"}, "The latest of the jobs."
         )
-        for target in _TO_PUSH_JOBS
+        for target in _PUSH_JOB_TARGETS
     ),
 )
 
 
-def with_links(operation: Schema) -> Schema:
-    """The operation, its good answers with their links."""
-    links = {link.target: _described(link) for link in _of(operation["operationId"])}
-    for status, answer in operation["responses"].items():
+def with_links(operation: JsonSchema) -> JsonSchema:
+    """Add the links of `operation` to its successful responses."""
+    links = {link.target: _link_object(link) for link in LINKS if link.origin == operation["operationId"]}
+    for status, response in operation["responses"].items():
         if links and status.startswith("2"):
-            answer["links"] = links
+            response["links"] = links
     return operation
 
 
-def _of(operation: str) -> Iterator[Link]:
-    return (link for link in LINKS if link.origin == operation)
-
-
-def _described(link: Link) -> Schema:
+def _link_object(link: Link) -> JsonSchema:
     return {
         "operationId": link.target,
         "parameters": dict(link.parameters),

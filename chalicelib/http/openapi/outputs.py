@@ -1,13 +1,13 @@
-"""Answers of an operation: JSON, feeds, streams, problems."""
+"""Responses of an operation: JSON, feeds, streams, problems."""
 
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
 
+from chalicelib.domain.json_schema import JsonSchema
 from chalicelib.http.openapi import descriptions
-from chalicelib.http.openapi.annotations import Description
-from chalicelib.http.openapi.answers.push import STREAMS
-from chalicelib.http.openapi.named_schemas import Schema
+from chalicelib.http.openapi.annotations import RouteDoc
+from chalicelib.http.openapi.response_types.push import STREAMS
 from chalicelib.http.openapi.schemas import Schemas, ref
 
 JSON = "application/json"
@@ -15,89 +15,89 @@ NDJSON = "application/x-ndjson"
 EVENT_STREAM = "text/event-stream"
 PROBLEM = "application/problem+json"
 UNNAMED = "message"
-"""What a client calls an event that was sent without a name."""
+"""The name that clients give to a server-sent event without a name."""
 
-_HEADERS: Mapping[int, Mapping[str, str]] = {
+_PROBLEM_HEADERS: Mapping[int, Mapping[str, str]] = {
     401: {"WWW-Authenticate": "Bearer."},
-    503: {"Retry-After": "After how many seconds to try again."},
+    503: {"Retry-After": "Seconds to wait before the next attempt."},
 }
 
 
-def answers(description: Description, schemas: Schemas) -> dict[str, Schema]:
-    """The answers of an operation that does what it was asked to do."""
-    found = {status: _json(ref(name)) for status, name in description.answers.items()}
-    if description.feed:
-        found[200] = _feed(description, schemas)
-    if description.stream:
-        found[200] = {EVENT_STREAM: _server_sent({name: ref(of.__name__) for name, of in _stream(description).items()})}
-    for status, types in description.media.items():
-        found[status] = {media_type: {"schema": {"type": "string"}} for media_type in types}
-    return {str(status): _answer(status, content, description) for status, content in sorted(found.items())}
+def success_responses(doc: RouteDoc, schemas: Schemas) -> dict[str, JsonSchema]:
+    contents = {status: _json_content(ref(name)) for status, name in doc.responses.items()}
+    if doc.feed:
+        contents[200] = _feed_content(doc, schemas)
+    if doc.stream:
+        events = {name: ref(type_.__name__) for name, type_ in _stream_events(doc).items()}
+        contents[200] = {EVENT_STREAM: _sse_content(events)}
+    for status, media_types in doc.media_types.items():
+        contents[status] = {media_type: {"schema": {"type": "string"}} for media_type in media_types}
+    return {str(status): _response(status, content, doc) for status, content in sorted(contents.items())}
 
 
-def problem(status: int) -> Schema:
-    """The answer that tells a problem."""
-    content: Schema = {PROBLEM: {"schema": {**ref("Problem"), "properties": {"status": {"const": status}}}}}
+def problem_response(status: int) -> JsonSchema:
+    content: JsonSchema = {PROBLEM: {"schema": {**ref("Problem"), "properties": {"status": {"const": status}}}}}
     if status == HTTPStatus.UNAUTHORIZED:
         content[JSON] = {"schema": ref("GatewayMessage")}
-    found: Schema = {"description": descriptions.PROBLEMS[status], "content": content}
-    if status in _HEADERS:
-        found["headers"] = _headers(_HEADERS[status])
-    return found
+    response: JsonSchema = {"description": descriptions.PROBLEMS[status], "content": content}
+    if status in _PROBLEM_HEADERS:
+        response["headers"] = _headers(_PROBLEM_HEADERS[status])
+    return response
 
 
-def types_of(description: Description) -> list[str]:
-    """The names of the types that the answers are made of."""
-    return [*description.answers.values(), *filter(None, [description.feed])]
+def response_type_names(doc: RouteDoc) -> list[str]:
+    return [*doc.responses.values(), *filter(None, [doc.feed])]
 
 
-def stream_types(description: Description) -> list[type]:
-    """The types of the data of its server-sent events, if it is a stream."""
-    return list(_stream(description).values())
+def stream_types(doc: RouteDoc) -> list[type]:
+    """The types of the data of the server-sent events, if the route is a stream."""
+    return list(_stream_events(doc).values())
 
 
-def _stream(description: Description) -> Mapping[str, type]:
-    return STREAMS[description.stream] if description.stream else {}
+def _stream_events(doc: RouteDoc) -> Mapping[str, type]:
+    return STREAMS[doc.stream] if doc.stream else {}
 
 
-def _answer(status: int, content: Schema, description: Description) -> Schema:
-    found: Schema = {"description": f"{HTTPStatus(status).phrase}."}
+def _response(status: int, content: JsonSchema, doc: RouteDoc) -> JsonSchema:
+    response: JsonSchema = {"description": f"{HTTPStatus(status).phrase}."}
     if content:
-        found["content"] = content
-    headers = {"Preference-Applied": "What `Prefer` asked for, if it is so."} if "Prefer" in description.headers else {}
-    if status == HTTPStatus.OK and "Idempotency-Key" in description.headers:
-        found["description"] = "Nothing was written now: no events were sent, or an earlier request wrote them."
-        headers["Idempotent-Replayed"] = "`true` if the `Idempotency-Key` came before."
+        response["content"] = content
+    headers = (
+        {"Preference-Applied": "The preference from `Prefer` that was applied."} if "Prefer" in doc.headers else {}
+    )
+    if status == HTTPStatus.OK and "Idempotency-Key" in doc.headers:
+        response["description"] = "Nothing was written: the request had no events, or an earlier request wrote them."
+        headers["Idempotent-Replayed"] = "`true` if this `Idempotency-Key` was used before."
     if headers:
-        found["headers"] = _headers(headers)
-    return found
+        response["headers"] = _headers(headers)
+    return response
 
 
-def _headers(words_of: Mapping[str, str]) -> Schema:
-    return {name: {"description": text, "schema": {"type": "string"}} for name, text in words_of.items()}
+def _headers(texts: Mapping[str, str]) -> JsonSchema:
+    return {name: {"description": text, "schema": {"type": "string"}} for name, text in texts.items()}
 
 
-def _json(schema: Schema) -> Schema:
+def _json_content(schema: JsonSchema) -> JsonSchema:
     return {JSON: {"schema": schema}}
 
 
-def _feed(description: Description, schemas: Schemas) -> Schema:
-    """A feed in its three formats; some routes answer other JSON, too."""
-    item = ref(description.feed)
-    non_empty = schemas.add(f"NonEmptyOf{description.feed}", _non_empty(item))
-    seq = schemas.add(f"EventSeqOf{description.feed}", {"oneOf": [non_empty, ref("Empty"), ref("Torn")]})
-    others = [ref(name) for status, name in description.answers.items() if status == HTTPStatus.OK]
+def _feed_content(doc: RouteDoc, schemas: Schemas) -> JsonSchema:
+    """A feed in its three formats. Some routes return other JSON as well."""
+    item = ref(doc.feed)
+    non_empty = schemas.add(f"NonEmptyOf{doc.feed}", _non_empty(item))
+    seq = schemas.add(f"EventSeqOf{doc.feed}", {"oneOf": [non_empty, ref("Empty"), ref("Torn")]})
+    others = [ref(name) for status, name in doc.responses.items() if status == HTTPStatus.OK]
     return {
-        **_json({"anyOf": [seq, *others]} if others else seq),
+        **_json_content({"anyOf": [seq, *others]} if others else seq),
         NDJSON: {"schema": {"description": "Each line.", "anyOf": [item, ref("Torn")]}},
-        EVENT_STREAM: _server_sent({"": item, "Torn": ref("Torn")}),
+        EVENT_STREAM: _sse_content({"": item, "Torn": ref("Torn")}),
     }
 
 
-def _non_empty(item: Schema) -> Schema:
+def _non_empty(item: JsonSchema) -> JsonSchema:
     return {
         "type": "object",
-        "description": "These events matched; everything up to `eventId` has been looked at.",
+        "description": "The matching events. All events up to `eventId` have been examined.",
         "properties": {
             "TYPE": {"const": "NonEmpty"},
             "eventId": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
@@ -107,14 +107,14 @@ def _non_empty(item: Schema) -> Schema:
     }
 
 
-def _server_sent(data: Mapping[str, Schema]) -> Schema:
-    """Server-sent events by their names; one without data only says from where to go on."""
+def _sse_content(data: Mapping[str, JsonSchema]) -> JsonSchema:
+    """Server-sent events by name. An event without data only states the position from which to resume."""
     position = {"type": "object", "properties": {"id": {"type": "string"}}, "required": ["id"], "maxProperties": 1}
-    items = [*(_one_sent(name, schema) for name, schema in data.items()), position]
+    items = [*(_sse_event(name, schema) for name, schema in data.items()), position]
     return {"schema": {"description": "Each event.", "oneOf": items}}
 
 
-def _one_sent(name: str, data: Schema) -> Schema:
+def _sse_event(name: str, data: JsonSchema) -> JsonSchema:
     properties: dict[str, Any] = {
         "event": {"const": name or UNNAMED},
         "id": {"type": "string"},

@@ -1,1 +1,1 @@
-"""The routes, by subject: each parses, calls, answers."""
+"""The routes, one module per subject. A view parses the request, calls one service and renders the response."""

@@ -1,4 +1,4 @@
-"""Routes of the console: a page, and the files it is made of. Anybody may read them: they hold no data."""
+"""Routes of the web console: its page and its files. They are public because they contain no data."""
 
 import hashlib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from chalice.app import Blueprint, Response
 from chalicelib.domain.errors import NotFound
 from chalicelib.http import problems
 from chalicelib.http.auth import authorizer
-from chalicelib.http.openapi.annotations import described
+from chalicelib.http.openapi.annotations import route_doc
 
 routes = Blueprint(__name__)
 
@@ -24,7 +24,7 @@ TYPES: Mapping[str, str] = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
-"""What the console is made of; a file of any other kind is not served."""
+"""File types of the console. Other files are not served."""
 FILE_TYPES = tuple(content_type.partition(";")[0] for content_type in TYPES.values())
 
 HEADERS: Mapping[str, str] = {
@@ -36,7 +36,7 @@ HEADERS: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""Nothing runs but our own files, and browsers ask each time whether theirs are still ours."""
+"""Only scripts of the console run, and browsers revalidate cached files on each use."""
 
 
 class _File(NamedTuple):
@@ -44,50 +44,50 @@ class _File(NamedTuple):
     etag: str
 
 
-@routes.route("/", methods=["GET"], **authorizer.ANYBODY)
-@described("console", {}, media={200: ("text/html",), 302: (), 304: ()}, headers=("If-None-Match",))
-@problems.answered
+@routes.route("/", methods=["GET"], **authorizer.PUBLIC)
+@route_doc("console", {}, media_types={200: ("text/html",), 302: (), 304: ()}, headers=("If-None-Match",))
+@problems.handle_errors
 def get_page() -> Response:
-    """The console."""
-    # Links in the page are relative: below a stage of API Gateway they lead astray unless its path ends with a slash.
-    path = str(authorizer.request().context.get("path") or "/")
+    """The page of the web console."""
+    # The page has relative links. Below a stage of API Gateway they only work if the path ends with a slash.
+    path = str(authorizer.current_request().context.get("path") or "/")
     if not path.endswith("/"):
         return Response("", {"Location": f"{path}/"}, HTTPStatus.FOUND)
-    return _served(PAGE)
+    return _file_response(PAGE)
 
 
-@routes.route("/console/{path+}", methods=["GET"], **authorizer.ANYBODY)
-@described("console", {}, media={200: FILE_TYPES, 304: ()}, headers=("If-None-Match",), refusals=(404,))
-@problems.answered
+@routes.route("/console/{path+}", methods=["GET"], **authorizer.PUBLIC)
+@route_doc("console", {}, media_types={200: FILE_TYPES, 304: ()}, headers=("If-None-Match",), problems=(404,))
+@problems.handle_errors
 def get_file() -> Response:
-    """One of the files that the console is made of."""
-    return _served((authorizer.request().uri_params or {}).get("path", ""))
+    """A file of the web console."""
+    return _file_response((authorizer.current_request().uri_params or {}).get("path", ""))
 
 
-def _served(name: str) -> Response:
-    """The file, or that it has not changed; only what was found in the folder has a name here."""
-    if name not in _names():
+def _file_response(name: str) -> Response:
+    # `name` comes from the URL: the comparison with existing names prevents path traversal.
+    if name not in _file_names():
         raise NotFound(f"the console has no file '{name[:100]}'")
-    file = _file(name)
+    file = _read_file(name)
     headers: dict[str, str | list[str]] = {**HEADERS, "Content-Type": TYPES[Path(name).suffix], "ETag": file.etag}
-    if _is_known(file.etag):
+    if _is_cached(file.etag):
         return Response("", headers, HTTPStatus.NOT_MODIFIED)
     return Response(file.text, headers)
 
 
 @cache
-def _names() -> frozenset[str]:
-    found = (path for path in FOLDER.rglob("*") if path.suffix in TYPES)
-    return frozenset(path.relative_to(FOLDER).as_posix() for path in found)
+def _file_names() -> frozenset[str]:
+    paths = (path for path in FOLDER.rglob("*") if path.suffix in TYPES)
+    return frozenset(path.relative_to(FOLDER).as_posix() for path in paths)
 
 
 @cache
-def _file(name: str) -> _File:
+def _read_file(name: str) -> _File:
     content = (FOLDER / name).read_bytes()
     return _File(content.decode(), f'"{hashlib.sha256(content).hexdigest()[:32]}"')
 
 
-def _is_known(etag: str) -> bool:
-    """Tell whether the browser has this very file; a gateway that packs answers calls its tag weak."""
-    listed = str(authorizer.request().headers.get("if-none-match") or "").split(",")
-    return any(one.strip().removeprefix("W/") in (etag, "*") for one in listed)
+def _is_cached(etag: str) -> bool:
+    """Whether the browser has this version. Gateways that compress responses make the tag weak."""
+    tags = str(authorizer.current_request().headers.get("if-none-match") or "").split(",")
+    return any(tag.strip().removeprefix("W/") in (etag, "*") for tag in tags)

@@ -1,4 +1,7 @@
-"""Feeds as answers: one JSON document, lines of it, or server-sent events; at once, or as they come."""
+"""Feeds as responses: one JSON document, NDJSON or server-sent events.
+
+The embedded server streams them without a thread per client. Behind API Gateway a stream is one page.
+"""
 
 from dataclasses import replace
 
@@ -8,79 +11,98 @@ from chalicelib.domain import sse
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import EventSeq
 from chalicelib.http import parameters, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import LAST_S, Caller
-from chalicelib.services.feeds.feed import FeedQuery, following, stream
-from chalicelib.services.feeds.suspension import Reading, Stream, mapped, pieces, until, waited
-from chalicelib.services.reading.scan import Form
-from chalicelib.wiring import annals
+from chalicelib.http.auth.access import Context, LogContext
+from chalicelib.http.auth.caller import MAX_EXPIRY_S
+from chalicelib.services.feeds.feed import FeedQuery, long_poll, stream
+from chalicelib.services.feeds.suspension import (
+    Stream,
+    SuspendableRead,
+    iterate,
+    map_stream,
+    run_blocking,
+    with_deadline,
+)
+from chalicelib.services.reading.scan import EventFormatter
 
 JSON = "application/json"
 NDJSON = "application/x-ndjson"
 EVENT_STREAM = "text/event-stream"
 
 
-def feed(wanted: parameters.FollowParameters, server: int, selection: Selection, form: Form | None = None) -> Response:
-    """What was asked of a feed, in the format that the client prefers."""
-    parts = annals()
+def feed(
+    context: LogContext,
+    params: parameters.FollowParameters,
+    selection: Selection,
+    formatter: EventFormatter | None = None,
+) -> Response:
+    """The feed of the context's log in the format that the client prefers."""
+    log, measure = context.components.log, context.components.measure
     query = FeedQuery(
-        server,
+        context.server,
         selection,
-        wanted.after,
-        wanted.limit,
-        timeout_s=min(wanted.timeout, longest_s()),
-        delay_s=min(wanted.delay, longest_s()),
-        oldest=None if wanted.torn_older is None else parts.clock() * 1000 - int(min(wanted.torn_older, 1e9) * 1e6),
-        form=form,
+        params.after,
+        params.limit,
+        timeout_s=min(params.timeout, max_wait_s(context)),
+        delay_s=min(params.delay, max_wait_s(context)),
+        oldest=_oldest_us(context, params),
+        formatter=formatter,
     )
-    match requests.preferred(authorizer.request(), JSON, NDJSON, EVENT_STREAM):
+    match requests.preferred_type(context.request, JSON, NDJSON, EVENT_STREAM):
         case "application/x-ndjson":
-            is_page = not parts.settings.streams
-            answers = stream(query, parts.present, parts.retention, wanted.heartbeat, is_page, measure=parts.measure)
-            return streamed(mapped(answers, responses.lines), responses.NDJSON)
+            is_page = not context.components.settings.streams
+            pages = stream(query, log.reader, log.retention, params.heartbeat, is_page, measure=measure)
+            return stream_response(context, map_stream(pages, responses.ndjson_lines), responses.NDJSON)
         case "text/event-stream":
-            return _server_sent(wanted, query)
+            return _sse_feed(context, params, query)
         case _:
-            return polled(following(query, parts.present, parts.retention, measure=parts.measure))
+            return poll_response(context, long_poll(query, log.reader, log.retention, measure=measure))
 
 
-def _server_sent(wanted: parameters.FollowParameters, query: FeedQuery) -> Response:
-    """The feed as server-sent events: it stays open unless a timeout is given."""
-    parts, is_page = annals(), not annals().settings.streams
-    after = parameters.resumed(wanted, requests.last_event_id(authorizer.request()))
-    longest_s = parts.settings.longest_poll_s if is_page else float("inf")
-    timeout_s = min(wanted.timeout, longest_s) if "timeout" in wanted.model_fields_set else longest_s
-    query = replace(query, after=after, timeout_s=timeout_s, frame=sse.frame)
-    heartbeat_s = None if is_page else wanted.heartbeat or parts.settings.keep_alive_s
-    answers = stream(query, parts.present, parts.retention, heartbeat_s, is_page, measure=parts.measure)
-    return streamed(mapped(answers, lambda seq: responses.server_sent(seq, after or 0, is_page)), responses.SSE)
+def _oldest_us(context: LogContext, params: parameters.FollowParameters) -> int | None:
+    if params.torn_older is None:
+        return None
+    return context.components.clock() * 1000 - int(min(params.torn_older, 1e9) * 1e6)
 
 
-def polled(reading: Reading[EventSeq]) -> Response:
-    """The feed's answer, when there is one; the embedded server needs no thread to wait for it."""
-    if annals().settings.streams:
-        return responses.Stepwise(_answer(reading))
-    return responses.event_seq(waited(reading, annals().wake))
+def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: FeedQuery) -> Response:
+    """The feed as server-sent events. It stays open unless the query has a timeout."""
+    log, settings = context.components.log, context.components.settings
+    is_page = not settings.streams
+    after = parameters.resume_position(params, requests.last_event_id(context.request))
+    max_timeout_s = settings.max_poll_s if is_page else float("inf")
+    has_timeout = "timeout" in params.model_fields_set
+    timeout_s = min(params.timeout, max_timeout_s) if has_timeout else max_timeout_s
+    query = replace(query, after=after, timeout_s=timeout_s, wire_formatter=sse.format_event)
+    heartbeat_s = None if is_page else params.heartbeat or settings.keep_alive_s
+    pages = stream(query, log.reader, log.retention, heartbeat_s, is_page, measure=context.components.measure)
+    texts = map_stream(pages, lambda seq: responses.sse_text(seq, after or 0, is_page))
+    return stream_response(context, texts, responses.SSE)
 
 
-def _answer(reading: Reading[EventSeq]) -> Reading[Response]:
+def poll_response(context: Context, reading: SuspendableRead[EventSeq]) -> Response:
+    """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
+    if context.components.settings.streams:
+        return responses.Stepwise(_event_seq_response(reading))
+    return responses.event_seq(run_blocking(reading, context.components.log.notifier))
+
+
+def _event_seq_response(reading: SuspendableRead[EventSeq]) -> SuspendableRead[Response]:
     return responses.event_seq((yield from reading))
 
 
-def streamed(stream: Stream[str], headers: responses.Headers) -> Response:
-    """The stream, sent as it comes if that can be done; it ends with the token of whoever asked for it."""
-    stream = until(stream, _left_s())
-    if annals().settings.streams:
+def stream_response(context: Context, stream: Stream[str], headers: responses.Headers) -> Response:
+    """The stream, sent piece by piece if the server can. It ends when the caller's token expires."""
+    stream = with_deadline(stream, _token_lifetime_s(context))
+    if context.components.settings.streams:
         return responses.Stepwise(stream, headers)
-    return Response("".join(pieces(stream, annals().wake)), headers, 200)
+    return Response("".join(iterate(stream, context.components.log.notifier)), headers, 200)
 
 
-def longest_s() -> float:
-    """How long whoever asks may be kept waiting: as long as polls may take, and their token is good."""
-    return min(annals().settings.longest_poll_s, _left_s())
+def max_wait_s(context: Context) -> float:
+    """How long a poll may wait: not longer than configured, nor than the caller's token is valid."""
+    return min(context.components.settings.max_poll_s, _token_lifetime_s(context))
 
 
-def _left_s() -> float:
-    """How long the caller's token is good."""
-    expires_s = min(Caller.of(authorizer.request()).expires_s, LAST_S)
-    return max(expires_s - annals().clock() / 1000, 0.0)
+def _token_lifetime_s(context: Context) -> float:
+    expires_s = min(context.caller.expires_s, MAX_EXPIRY_S)
+    return max(expires_s - context.components.clock() / 1000, 0.0)

@@ -6,57 +6,54 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.objects.path_query import PathQueryJson
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
-from chalicelib.domain.vocabularies import scheduler
+from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.domain.vocabularies.scheduler.return_parameter import (
-    EVENTS,
-    Events,
-    Returned,
-    collection_called,
-    returned,
+    EVENT_COLLECTION,
+    ReturnEvents,
+    ReturnKind,
+    collection_for_name,
+    parse_return,
 )
 from chalicelib.http import parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
-from chalicelib.http.routes.feeds import feed, longest_s, polled
-from chalicelib.http.routes.objects import object_snapshot
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.http.routes.feeds import feed, max_wait_s, poll_response
+from chalicelib.http.routes.objects import snapshot_response
 from chalicelib.services.jobs.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
-from chalicelib.wiring import annals
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **authorizer.MEMBERS)
-@routes.route("/jobscheduler/master/api/{collection}/{path+}", methods=["GET"], **authorizer.MEMBERS)
-@described(
+@routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **authorizer.AUTHENTICATED)
+@routes.route("/jobscheduler/master/api/{collection}/{path+}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc(
     "jobscheduler",
     {200: "SchedulerSnapshot"},
     query=parameters.SchedulerParameters,
-    body_or_nothing=PathQueryJson,
+    optional_body=PathQueryJson,
     feed="SchedulerEvent",
 )
-@problems.answered
+@problems.handle_errors
 def jobscheduler(collection: str) -> Response:
     """JobScheduler's queries: snapshots, events, statistics."""
-    request, parts = authorizer.request(), annals()
-    caller = Caller.of(request).reader(parts.settings.groups)
-    server = parts.organizations.server(caller.organization())
-    wanted = requests.query(parameters.SchedulerParameters, request)
-    query, name = requests.path_query(request, collection), collection
-    collection = collection_called(name)
-    asked = returned(name, wanted.returned)
-    if collection == EVENTS and not query.is_everything:
-        raise BadInput("the collection 'event' has no paths; ask for the events of another collection")
-    match asked:
-        case Returned.OVERVIEWS:
-            return object_snapshot(server, collection, query, scheduler.COLLECTIONS[collection])
-        case Returned.STATISTICS:
-            return responses.one_object(*order_statistics(parts.present, server, query))
-        case Returned.STATISTICS_CHANGED:
-            changed = StatisticsQuery(server, query, wanted.after, min(wanted.timeout, longest_s()))
-            return polled(order_statistics_changed(changed, parts.present, parts.retention))
-        case Events(patterns) if collection == EVENTS:
-            return feed(wanted, server, Selection(types=patterns), vocabularies.own_text)
-        case Events(patterns):
+    context = access.reader()
+    log, server = context.components.log, context.server
+    params = requests.query(parameters.SchedulerParameters, context.request)
+    query, name = requests.path_query(context.request, collection), collection
+    collection = collection_for_name(name)
+    returned = parse_return(name, params.returned)
+    if collection == EVENT_COLLECTION and not query.matches_everything:
+        raise BadInput("the collection 'event' has no paths; request the events of another collection")
+    match returned:
+        case ReturnKind.OVERVIEWS:
+            return snapshot_response(context, collection, query, SCHEDULER_VOCABULARY.collections[collection])
+        case ReturnKind.STATISTICS:
+            return responses.single_object(*order_statistics(log.reader, server, query))
+        case ReturnKind.STATISTICS_CHANGED:
+            changed = StatisticsQuery(server, query, params.after, min(params.timeout, max_wait_s(context)))
+            return poll_response(context, order_statistics_changed(changed, log.reader, log.retention))
+        case ReturnEvents(patterns) if collection == EVENT_COLLECTION:
+            return feed(context, params, Selection(types=patterns), vocabularies.native_text)
+        case ReturnEvents(patterns):
             selection = ObjectSelection(types=patterns, collection=collection, query=query)
-            return feed(wanted, server, selection, vocabularies.own_text)
+            return feed(context, params, selection, vocabularies.native_text)

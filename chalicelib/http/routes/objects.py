@@ -1,4 +1,4 @@
-"""Routes of objects: snapshots of whatever events are about."""
+"""Routes of objects: snapshots of the objects that events are about."""
 
 from chalice.app import Blueprint, Response
 
@@ -7,87 +7,86 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.http import parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
-from chalicelib.services.objects.listing import ListQuery, listed
-from chalicelib.services.objects.snapshots import one, past, snapshot
-from chalicelib.wiring import annals
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.auth.access import LogContext
+from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.services.objects.listing import ListQuery, list_objects
+from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot, snapshot
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/objects/{collection}", methods=["GET"], **authorizer.MEMBERS)
-@routes.route("/objects/{collection}/{path+}", methods=["GET"], **authorizer.MEMBERS)
-@described("objects", {200: "Snapshot"}, query=parameters.ObjectsParameters, refusals=(404,))
-@problems.answered
+@routes.route("/objects/{collection}", methods=["GET"], **authorizer.AUTHENTICATED)
+@routes.route("/objects/{collection}/{path+}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("objects", {200: "Snapshot"}, query=parameters.ObjectsParameters, problems=(404,))
+@problems.handle_errors
 def get_objects(collection: str) -> Response:
-    """A snapshot of any objects: whole, in brief, or one as it was."""
-    request, parts = authorizer.request(), annals()
-    caller = Caller.of(request).reader(parts.settings.groups)
-    server = parts.organizations.server(caller.organization())
-    wanted = requests.query(parameters.ObjectsParameters, request)
-    query = requests.path_query(request, vocabularies.collection_checked(collection))
-    query = vocabularies.canonical(collection, query)
-    _refuse_nonsense(wanted)
-    if wanted.at is not None:
-        return _past(server, collection, query, wanted.at)
-    if wanted.brief == "yes":
-        return _listed(server, ListQuery(collection, query, wanted.search, wanted.state, wanted.limit))
+    """A snapshot of objects: whole objects, a list of summaries, or one object in the past."""
+    context = access.reader()
+    params = requests.query(parameters.ObjectsParameters, context.request)
+    query = requests.path_query(context.request, vocabularies.check_collection(collection))
+    query = vocabularies.canonical_query(collection, query)
+    _check_combination(params)
+    if params.at is not None:
+        return _past_response(context, collection, query, params.at)
+    if params.brief == "yes":
+        return _list_response(
+            context,
+            ListQuery(collection, query, params.search, params.state, params.limit),
+        )
     if collection == "job":
-        return _jobs(server, query)
-    return object_snapshot(server, collection, query, "elements")
+        return _jobs_response(context, query)
+    return snapshot_response(context, collection, query, "elements")
 
 
-@routes.route("/jobs/{number}", methods=["GET"], **authorizer.MEMBERS)
-@described("objects", {200: "OneJob"}, query=parameters.NoParameters, refusals=(404,))
-@problems.answered
+@routes.route("/jobs/{number}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("objects", {200: "OneJob"}, query=parameters.NoParameters, problems=(404,))
+@problems.handle_errors
 def get_job(number: str) -> Response:
-    """A job with all that it has to tell."""
-    return _named("job", number)
+    """A job with all its details."""
+    return _numbered_object("job", number)
 
 
-@routes.route("/jobsets/{number}", methods=["GET"], **authorizer.MEMBERS)
-@described("objects", {200: "OneJobSet"}, query=parameters.NoParameters, refusals=(404,))
-@problems.answered
+@routes.route("/jobsets/{number}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("objects", {200: "OneJobSet"}, query=parameters.NoParameters, problems=(404,))
+@problems.handle_errors
 def get_jobset(number: str) -> Response:
-    """A set of jobs with all that it has to tell."""
-    return _named("jobset", number)
+    """A job set with all its details."""
+    return _numbered_object("jobset", number)
 
 
-def _named(collection: str, number: str) -> Response:
-    request, parts = authorizer.request(), annals()
-    caller = Caller.of(request).reader(parts.settings.groups)
-    server = parts.organizations.server(caller.organization())
-    requests.query(parameters.NoParameters, request)
-    return _one(server, ObjectRef(collection, f"/{number}"))
+def _numbered_object(collection: str, number: str) -> Response:
+    context = access.reader()
+    requests.query(parameters.NoParameters, context.request)
+    return _object_response(context, ObjectRef(collection, f"/{number}"))
 
 
-def _refuse_nonsense(wanted: parameters.ObjectsParameters) -> None:
-    """Refuse what would have no effect."""
-    given, is_brief = wanted.model_fields_set, wanted.brief == "yes"
-    if not is_brief and (useless := sorted(given & {"limit", "search", "state"})):
-        raise BadInput(f"{useless[0]} is for lists: ask with brief=yes")
-    if is_brief and wanted.at is not None:
-        raise BadInput("at is for one object, brief for lists: give one of them")
+def _check_combination(params: parameters.ObjectsParameters) -> None:
+    """Refuse parameters that would have no effect."""
+    is_brief = params.brief == "yes"
+    if not is_brief and (unused := sorted(params.model_fields_set & {"limit", "search", "state"})):
+        raise BadInput(f"{unused[0]} requires brief=yes")
+    if is_brief and params.at is not None:
+        raise BadInput("at and brief=yes exclude each other: at returns one object, brief=yes a list")
 
 
-def _past(server: int, collection: str, query: PathQuery, at: int) -> Response:
-    ref = _single(collection, query)
+def _past_response(context: LogContext, collection: str, query: PathQuery, at: int) -> Response:
+    ref = _single_object(collection, query)
     if ref is None:
-        raise BadInput("at is for one object: name it in the path")
-    found = past(annals().present, server, ref, at, annals().retention.forgotten(server))
-    return responses.one_object(found.event_id, found.one(ref.path))
+        raise BadInput("at requires the path of one object")
+    log, server = context.components.log, context.server
+    snapshot = past_snapshot(log.reader, server, ref, at, log.retention.boundary(server))
+    return responses.single_object(snapshot.event_id, snapshot.state_of(ref.path))
 
 
-def _listed(server: int, query: ListQuery) -> Response:
-    found = listed(annals().present, server, query)
-    return responses.briefs(found.event_id, found.counts, found.elements, found.more_follows)
+def _list_response(context: LogContext, query: ListQuery) -> Response:
+    page = list_objects(context.components.log.reader, context.server, query)
+    return responses.object_summaries(page.event_id, page.counts, page.elements, page.more_follows)
 
 
-def _single(collection: str, query: PathQuery) -> ObjectRef | None:
-    """The one object that the path names, if it names one; a job of JobScheduler is found among the jobs, too."""
-    path = query.single
+def _single_object(collection: str, query: PathQuery) -> ObjectRef | None:
+    """The object that the path names, unless it names several. JobScheduler's jobs are also in the collection `job`."""
+    path = query.single_path
     if path is None:
         return None
     if collection == "job" and not path[1:].isdecimal():
@@ -96,24 +95,24 @@ def _single(collection: str, query: PathQuery) -> ObjectRef | None:
     return ref if vocabularies.is_exact(ref) else None
 
 
-def _jobs(server: int, query: PathQuery) -> Response:
+def _jobs_response(context: LogContext, query: PathQuery) -> Response:
     """Jobs of AnyJob, which have numbers, and of JobScheduler, which have paths."""
-    ref = _single("job", query)
+    ref = _single_object("job", query)
     if ref is not None:
-        return _one(server, ref)
-    found = snapshot(annals().present, server, ("job", "schedulerJob"), query)
-    return responses.objects(found.event_id, found.states.values(), "elements")
+        return _object_response(context, ref)
+    jobs = snapshot(context.components.log.reader, context.server, ("job", "schedulerJob"), query)
+    return responses.object_list(jobs.event_id, jobs.states.values(), "elements")
 
 
-def _one(server: int, ref: ObjectRef) -> Response:
-    found = one(annals().present, server, ref)
-    return responses.one_object(found.event_id, found.one(ref.path))
+def _object_response(context: LogContext, ref: ObjectRef) -> Response:
+    snapshot = object_snapshot(context.components.log.reader, context.server, ref)
+    return responses.single_object(snapshot.event_id, snapshot.state_of(ref.path))
 
 
-def object_snapshot(server: int, collection: str, query: PathQuery, name: str) -> Response:
-    """One object by itself, or several listed under `name`."""
-    ref = _single(collection, query)
+def snapshot_response(context: LogContext, collection: str, query: PathQuery, name: str) -> Response:
+    """The object that the path names, or several objects listed under `name`."""
+    ref = _single_object(collection, query)
     if ref is not None:
-        return _one(server, ref)
-    found = snapshot(annals().present, server, collection, query)
-    return responses.objects(found.event_id, found.states.values(), name)
+        return _object_response(context, ref)
+    objects = snapshot(context.components.log.reader, context.server, collection, query)
+    return responses.object_list(objects.event_id, objects.states.values(), name)

@@ -1,185 +1,143 @@
-"""Routes of observers: configure, watch, retry, replay; and the inbox of users."""
+"""Routes of observers: configuration, failed deliveries, retry and replay. Also the inbox of users."""
 
 import secrets
+from dataclasses import replace
 from typing import Any
 
 from chalice.app import Blueprint, Response
 
-from chalicelib.domain.errors import BadInput, Forbidden, NotFound
-from chalicelib.domain.notifications.observer import Configuration, Observer, name_checked
-from chalicelib.domain.organizations.organization import inbox_of
+from chalicelib.domain.notifications.observer import Configuration, Observer
+from chalicelib.domain.organizations.organization import inbox_log
 from chalicelib.http import observer_parameters, parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.auth.access import LogContext
+from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed
-from chalicelib.services.notifications.inbox import message_text, of_user
-from chalicelib.wiring import annals
+from chalicelib.services.notifications.inbox import message_json, user_messages
+from chalicelib.services.notifications.permissions import Actor, ObserverPermissions
+from chalicelib.services.notifications.retry import retry_parked
 
 routes = Blueprint(__name__)
 
-MOST_OWN = 100
-"""So many observers a user may have of their own: each of them is asked about every event."""
 
-
-@routes.route("/observers", methods=["GET"], **authorizer.MEMBERS)
-@described("observers", {200: "Observers"}, query=parameters.NoParameters)
-@problems.answered
+@routes.route("/observers", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Observers"}, query=parameters.NoParameters)
+@problems.handle_errors
 def get_observers() -> Response:
-    """The observers that the caller may see: admins all, others their own."""
-    caller, server = reader()
-    requests.query(parameters.NoParameters, authorizer.request())
-    found = annals().observers.of(server).observers.values()
-    return responses.plain({"observers": [_shown(one, server) for one in found if _may_see(caller, one)]})
+    """The observers that the caller may see: all for admins, their own for other readers."""
+    context = access.reader()
+    requests.query(parameters.NoParameters, context.request)
+    observers = _permissions(context).visible_observers(context.server, _actor(context))
+    return responses.json_response({"observers": [_observer_json(context, observer) for observer in observers]})
 
 
-@routes.route("/observers/{name}", methods=["GET"], **authorizer.MEMBERS)
-@described("observers", {200: "Observer"}, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Observer"}, problems=(404,))
+@problems.handle_errors
 def get_observer(name: str) -> Response:
-    """One observer, with what becomes of its deliveries."""
-    _, server, observer = _observer(name)
-    return responses.plain(_shown(observer, server))
+    """An observer and the number of its deliveries by state."""
+    context = access.reader()
+    return responses.json_response(_observer_json(context, find_observer(context, name)))
 
 
-@routes.route("/observers/{name}", methods=["PUT"], **authorizer.MEMBERS)
-@described("observers", {200: "Observer", 201: "Observer"}, body=Configuration)
-@problems.answered
+@routes.route("/observers/{name}", methods=["PUT"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Observer", 201: "Observer"}, body=Configuration)
+@problems.handle_errors
 def put_observer(name: str) -> Response:
     """Configure an observer."""
-    caller, server = reader()
-    wanted = requests.body(Configuration, authorizer.request())
-    configuration = configurable(caller, server, name, wanted)
-    observer, is_new = annals().observers.put(server, name, configuration)
-    return responses.plain(_shown(observer, server), 201 if is_new else 200)
+    context = access.reader()
+    configuration = requests.body(Configuration, context.request)
+    configuration = authorize_and_validate(context, name, configuration)
+    observer, is_new = context.components.notifications.observers.put(context.server, name, configuration)
+    return responses.json_response(_observer_json(context, observer), 201 if is_new else 200)
 
 
-@routes.route("/observers/{name}", methods=["DELETE"], **authorizer.MEMBERS)
-@described("observers", {200: "Deleted"}, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}", methods=["DELETE"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Deleted"}, problems=(404,))
+@problems.handle_errors
 def delete_observer(name: str) -> Response:
-    """End an observer."""
-    _, server, _ = _observer(name)
-    annals().observers.delete(server, name)
-    return responses.plain({"deleted": name})
+    """Delete an observer."""
+    context = access.reader()
+    find_observer(context, name)
+    context.components.notifications.observers.delete(context.server, name)
+    return responses.json_response({"deleted": name})
 
 
-@routes.route("/observers/{name}/failures", methods=["GET"], **authorizer.MEMBERS)
-@described("observers", {200: "Failures"}, query=observer_parameters.FailuresParameters, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}/failures", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Failures"}, query=observer_parameters.FailuresParameters, problems=(404,))
+@problems.handle_errors
 def get_failures(name: str) -> Response:
-    """Deliveries that nobody tries any more, and why."""
-    _, server, _ = _observer(name)
-    wanted = requests.query(observer_parameters.FailuresParameters, authorizer.request())
-    return responses.failures(annals().outbox.parked(server, name, wanted.after, wanted.limit))
+    """Deliveries that failed and are not retried any more, with their errors."""
+    context = access.reader()
+    find_observer(context, name)
+    params = requests.query(observer_parameters.FailuresParameters, context.request)
+    parked = context.components.stores.outbox.parked(context.server, name, params.after, params.limit)
+    return responses.failed_deliveries(parked)
 
 
-@routes.route("/observers/{name}/retry", methods=["POST"], **authorizer.MEMBERS)
-@described("observers", {200: "Retried"}, body_or_nothing=observer_parameters.RetryRequest, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}/retry", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Retried"}, optional_body=observer_parameters.RetryRequest, problems=(404,))
+@problems.handle_errors
 def post_retry(name: str) -> Response:
-    """Try failed deliveries again: those named, or all."""
-    _, server, _ = _observer(name)
-    wanted = requests.body_or_nothing(observer_parameters.RetryRequest, authorizer.request())
-    outbox = annals().outbox
-    if wanted.ids is not None:
-        return responses.plain({"retried": outbox.retry(server, name, wanted.ids)})
-    retried, after = 0, ""
-    while some := [one.delivery.id for one in outbox.parked(server, name, after, 1_000)]:
-        retried, after = retried + outbox.retry(server, name, some), some[-1]
-    return responses.plain({"retried": retried})
+    """Retry failed deliveries: those with the given ids, or all."""
+    context = access.reader()
+    find_observer(context, name)
+    ids = requests.optional_body(observer_parameters.RetryRequest, context.request).ids
+    retried = retry_parked(context.components.stores.outbox, context.server, name, ids)
+    return responses.json_response({"retried": retried})
 
 
-@routes.route("/observers/{name}/replay", methods=["POST"], **authorizer.MEMBERS)
-@described("observers", {200: "Replayed"}, body=observer_parameters.ReplayRequest, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}/replay", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Replayed"}, body=observer_parameters.ReplayRequest, problems=(404,))
+@problems.handle_errors
 def post_replay(name: str) -> Response:
-    """Tell an observer again what came after a position or a time; in parts, each says how far it came."""
-    _, server, observer = _observer(name)
-    wanted = requests.body(observer_parameters.ReplayRequest, authorizer.request())
-    after = wanted.after if wanted.after is not None else max((wanted.since or 0) - 1, 0)
-    replay = wanted.replay or secrets.token_urlsafe(6)
-    done = annals().replaying.run(server, observer, after, wanted.until, replay)
-    return responses.replayed(done.replay, done.event_id, done.until, done.deliveries, done.is_done)
+    """Notify an observer again of the events after a position or a time.
+
+    A replay runs in parts. Repeat the request with the values of the response until it is done.
+    """
+    context = access.reader()
+    observer = find_observer(context, name)
+    params = requests.body(observer_parameters.ReplayRequest, context.request)
+    after = params.after if params.after is not None else max((params.since or 0) - 1, 0)
+    replay = params.replay or secrets.token_urlsafe(6)
+    progress = context.components.notifications.replayer.run(context.server, observer, after, params.until, replay)
+    return responses.replay_progress(
+        progress.replay, progress.event_id, progress.until, progress.deliveries, progress.is_done
+    )
 
 
-@routes.route("/users/{user}/inbox", methods=["GET"], **authorizer.MEMBERS)
-@described("observers", {}, query=parameters.FollowParameters, feed="InboxMessage")
-@problems.answered
+@routes.route("/users/{user}/inbox", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {}, query=parameters.FollowParameters, feed="InboxMessage")
+@problems.handle_errors
 def get_inbox(user: str) -> Response:
-    """What a user was told in the app."""
-    request, parts = authorizer.request(), annals()
-    caller = Caller.of(request)
-    organization = caller.organization()
-    if caller.user != user:
-        caller.admin(parts.settings.groups)
-    server = parts.organizations.server(organization)
-    wanted = requests.query(parameters.FollowParameters, request)
-    return feed(wanted, inbox_of(server), of_user(user), message_text)
+    """The messages in a user's inbox."""
+    context = access.user_or_admin(user)
+    params = requests.query(parameters.FollowParameters, context.request)
+    inbox = replace(context, server=inbox_log(context.server))
+    return feed(inbox, params, user_messages(user), message_json)
 
 
-def reader() -> tuple[Caller, int]:
-    """Whoever may read may have observers of their own."""
-    parts = annals()
-    caller = Caller.of(authorizer.request())
-    caller.reader(parts.settings.groups)
-    return caller, parts.organizations.server(caller.organization())
+def find_observer(context: LogContext, name: str) -> Observer:
+    """An observer that the caller may see and change. Raises `NotFound` for any other."""
+    return _permissions(context).get_observer(context.server, name, _actor(context))
 
 
-def configurable(caller: Caller, server: int, name: str, wanted: Configuration) -> Configuration:
-    """The configuration with its user, if the caller may configure the observer so, and it can tell something."""
-    there = annals().observers.of(server).observers.get(name_checked(name))
-    if there is not None and not _may_see(caller, there):
-        raise Forbidden(f"the observer '{name}' belongs to somebody else")
-    from chalicelib.wiring.notifications import check_observer  # noqa: PLC0415  (templates take long to load)
+def authorize_and_validate(context: LogContext, name: str, configuration: Configuration) -> Configuration:
+    """Return the configuration with its user filled in; raise if it is not allowed or not usable."""
+    from chalicelib.wiring.notifications import build_validator  # noqa: PLC0415  (loading Jinja2 takes long)
 
-    configuration = _own(caller, wanted)
-    if there is None:
-        _check_number(server, configuration)
-    check_observer(configuration, annals().settings)
-    return configuration
+    authorized = _permissions(context).authorize(context.server, name, configuration, _actor(context))
+    build_validator(context.components.settings).check(authorized)
+    return authorized
 
 
-def existing(name: str) -> tuple[int, Observer]:
-    """The log, and an observer that the caller may see and change."""
-    _, server, observer = _observer(name)
-    return server, observer
+def _permissions(context: LogContext) -> ObserverPermissions:
+    return ObserverPermissions(context.components.notifications.observers)
 
 
-def _observer(name: str) -> tuple[Caller, int, Observer]:
-    """An observer that the caller may see and change."""
-    caller, server = reader()
-    observer = annals().observers.one(server, name)
-    if not _may_see(caller, observer):
-        raise NotFound(f"there is no observer '{name[:100]}'")
-    return caller, server, observer
+def _actor(context: LogContext) -> Actor:
+    return Actor(context.caller.user, context.caller.is_admin(context.components.settings.groups))
 
 
-def _may_see(caller: Caller, observer: Observer) -> bool:
-    is_own = observer.is_private and observer.configuration.user == caller.user
-    return is_own or caller.is_admin(annals().settings.groups)
-
-
-def _own(caller: Caller, wanted: Configuration) -> Configuration:
-    """The configuration with its user; what is for others is for admins to configure."""
-    groups = annals().settings.groups
-    if wanted.scope == "global":
-        caller.admin(groups)
-        return wanted
-    user = wanted.user or caller.user
-    if user != caller.user:
-        caller.admin(groups)
-    if wanted.channel == "app" and "to" in wanted.config:
-        raise BadInput("config.to: a private observer of the app tells its own user")
-    return wanted.model_copy(update={"user": user})
-
-
-def _check_number(server: int, new: Configuration) -> None:
-    """Refuse one more to a user who has many."""
-    own = [one for one in annals().observers.of(server).observers.values() if one.is_private]
-    if new.scope == "private" and sum(one.configuration.user == new.user for one in own) >= MOST_OWN:
-        raise BadInput(f"a user has at most {MOST_OWN} observers of their own")
-
-
-def _shown(observer: Observer, server: int) -> dict[str, Any]:
-    return {**observer.json, "deliveries": annals().outbox.counts(server, observer.name)}
+def _observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:
+    return {**observer.json, "deliveries": context.components.stores.outbox.counts(context.server, observer.name)}

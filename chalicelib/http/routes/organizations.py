@@ -1,32 +1,31 @@
-"""Routes of the installation: its organizations, and how it is."""
+"""Routes of the installation: its organizations and its health."""
 
 from chalice.app import Blueprint, Response
 
 from chalicelib import __version__
 from chalicelib.http import problems, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.services.admin import health
-from chalicelib.wiring import annals
+from chalicelib.wiring import get_components
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/organizations/{org}", methods=["PUT"], **authorizer.MEMBERS)
-@described("installation", {200: "Organization", 201: "Organization"}, refusals=(400,))
-@problems.answered
+@routes.route("/organizations/{org}", methods=["PUT"], **authorizer.AUTHENTICATED)
+@route_doc("installation", {200: "Organization", 201: "Organization"}, problems=(400,))
+@problems.handle_errors
 def put_organization(org: str) -> Response:
     """Create an organization."""
-    parts = annals()
-    caller = Caller.of(authorizer.request()).admin(parts.settings.groups)
-    return responses.organization(*parts.organizations.create(caller.organization(org)))
+    context = access.admin()
+    name = context.caller.organization(org)
+    return responses.organization(*context.components.log.organizations.create(name))
 
 
-@routes.route("/health", methods=["GET"], **authorizer.ANYBODY)
-@described("installation", {200: "Health"})
-@problems.answered
+@routes.route("/health", methods=["GET"], **authorizer.PUBLIC)
+@route_doc("installation", {200: "Health"})
+@problems.handle_errors
 def get_health() -> Response:
-    """Whether the log can be read, and where it stands."""
-    parts = annals()
-    return responses.health(health.heads(parts.log, parts.organizations), __version__)
+    """Check that the logs are readable, and return their heads."""
+    components = get_components()
+    return responses.health(health.heads(components.stores.log, components.log.organizations), __version__)

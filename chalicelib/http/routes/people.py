@@ -1,30 +1,29 @@
-"""Routes of people: signing in, and who one is."""
+"""Routes of the signed-in user."""
 
 from chalice.app import Blueprint, Response
 
 from chalicelib.http import parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
-from chalicelib.wiring import annals
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.wiring import get_components
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/sign-in", methods=["POST"], **authorizer.ANYBODY)
-@described("console", {200: "SignedIn"}, body=parameters.SignInRequest, refusals=(403,))
-@problems.answered
+@routes.route("/sign-in", methods=["POST"], **authorizer.PUBLIC)
+@route_doc("console", {200: "SignedIn"}, body=parameters.SignInRequest, problems=(403,))
+@problems.handle_errors
 def post_sign_in() -> Response:
-    """Exchange the code that the server printed at its start for a token; it works once."""
-    wanted = requests.body(parameters.SignInRequest, authorizer.request())
-    return responses.plain({"token": annals().signing_in.take(wanted.code)})
+    """Exchange the one-time code that the server printed at its start for a token."""
+    code = requests.body(parameters.SignInRequest, authorizer.current_request()).code
+    return responses.json_response({"token": get_components().auth.sign_in.redeem(code)})
 
 
-@routes.route("/me", methods=["GET"], **authorizer.MEMBERS)
-@described("console", {200: "Me"}, query=parameters.NoParameters, organization=False)
-@problems.answered
+@routes.route("/me", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("console", {200: "Me"}, query=parameters.NoParameters, organization=False)
+@problems.handle_errors
 def get_me() -> Response:
-    """Who the caller is, and what they may do."""
-    request = authorizer.request()
-    requests.query(parameters.NoParameters, request)
-    return responses.plain(Caller.of(request).json(annals().settings.groups))
+    """The caller's name, organizations, groups and rights."""
+    context = access.member()
+    requests.query(parameters.NoParameters, context.request)
+    return responses.json_response(context.caller.json(context.components.settings.groups))

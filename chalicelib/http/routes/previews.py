@@ -1,55 +1,57 @@
-"""Routes that try observers: what one would say, and one message to see it arrive."""
+"""Routes that preview and test the messages of observers."""
 
 from functools import cache
 
 from chalice.app import Blueprint, Response
 
 from chalicelib.domain.errors import BadInput, Undeliverable
-from chalicelib.domain.notifications.observer import Observer, name_checked
+from chalicelib.domain.notifications.observer import Observer, check_name
 from chalicelib.http import observer_parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.openapi.annotations import described
-from chalicelib.http.routes.observers import configurable, existing, reader
-from chalicelib.services.notifications.deliverer import Delivering
-from chalicelib.wiring import annals
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.http.routes.observers import authorize_and_validate, find_observer
+from chalicelib.services.notifications.deliverer import Deliverer
+from chalicelib.wiring import get_components
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/observers/{name}/preview", methods=["POST"], **authorizer.MEMBERS)
-@described("observers", {200: "Preview"}, body=observer_parameters.PreviewRequest, refusals=(404,))
-@problems.answered
+@routes.route("/observers/{name}/preview", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Preview"}, body=observer_parameters.PreviewRequest, problems=(404,))
+@problems.handle_errors
 def post_preview(name: str) -> Response:
-    """What an observer with this configuration would say about an event; nothing is sent, nothing is kept."""
-    caller, server = reader()
-    wanted = requests.body(observer_parameters.PreviewRequest, authorizer.request())
-    configuration = configurable(caller, server, name, wanted.configuration)
-    from chalicelib.wiring.notifications import previewing  # noqa: PLC0415  (templates take long to load)
+    """The message that an observer with this configuration would send. Nothing is sent or stored."""
+    context = access.reader()
+    params = requests.body(observer_parameters.PreviewRequest, context.request)
+    configuration = authorize_and_validate(context, name, params.configuration)
+    from chalicelib.wiring.notifications import build_previewer  # noqa: PLC0415  (loading Jinja2 takes long)
 
-    observer = Observer(name_checked(name), configuration, since=0)
+    observer = Observer(check_name(name), configuration, since=0)
     try:
-        found = previewing(annals()).preview(server, observer, wanted.event)
-    except Undeliverable as failure:
-        raise BadInput(str(failure)) from failure
-    return responses.preview(found.event, found.why, found.message, found.addresses)
+        preview = build_previewer(context.components).preview(context.server, observer, params.event)
+    except Undeliverable as error:
+        raise BadInput(str(error)) from error
+    return responses.preview(preview.event, preview.skip_reason, preview.message, preview.addresses)
 
 
-@routes.route("/observers/{name}/test", methods=["POST"], **authorizer.MEMBERS)
-@described("observers", {200: "Tested"}, body_or_nothing=observer_parameters.TestRequest, refusals=(404, 502))
-@problems.answered
+@routes.route("/observers/{name}/test", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "Tested"}, optional_body=observer_parameters.TestRequest, problems=(404, 502))
+@problems.handle_errors
 def post_test(name: str) -> Response:
-    """Have an observer tell of an event now, as a test: whatever its filter says, and only once."""
-    server, observer = existing(name)
-    wanted = requests.body_or_nothing(observer_parameters.TestRequest, authorizer.request())
-    from chalicelib.wiring.notifications import previewing  # noqa: PLC0415  (as above)
+    """Send a test message about an event immediately. The filter is ignored, and the message is not retried."""
+    context = access.reader()
+    observer = find_observer(context, name)
+    params = requests.optional_body(observer_parameters.TestRequest, context.request)
+    from chalicelib.wiring.notifications import build_previewer  # noqa: PLC0415
 
-    for message in previewing(annals()).tests(server, observer, wanted.event):
-        _delivering().send(message)
-    return responses.plain({"sent": True})
+    for message in build_previewer(context.components).test_messages(context.server, observer, params.event):
+        _deliverer().send(message)
+    return responses.json_response({"sent": True})
 
 
 @cache
-def _delivering() -> Delivering:
-    from chalicelib.wiring.notifications import delivering  # noqa: PLC0415  (as above)
+def _deliverer() -> Deliverer:
+    """Cached, because it keeps its connections."""
+    from chalicelib.wiring.notifications import build_deliverer  # noqa: PLC0415
 
-    return delivering(annals())
+    return build_deliverer(get_components())

@@ -3,69 +3,58 @@
 from chalice.app import Blueprint, Response
 
 from chalicelib.http import parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
-from chalicelib.http.routes.feeds import EVENT_STREAM, JSON, streamed
-from chalicelib.wiring import annals
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.http.routes.feeds import EVENT_STREAM, JSON, stream_response
 
 routes = Blueprint(__name__)
 
 
-@routes.route("/organizations/{org}/pushy/job_status_feed", methods=["GET"], **authorizer.MEMBERS)
-@described("push jobs", {}, query=parameters.PushFeedParameters, stream="OrganizationFeed", headers=("Last-Event-ID",))
-@problems.answered
+@routes.route("/organizations/{org}/pushy/job_status_feed", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("push jobs", {}, query=parameters.PushFeedParameters, stream="OrganizationFeed", headers=("Last-Event-ID",))
+@problems.handle_errors
 def organization_feed(org: str) -> Response:
-    """Starts and ends of the organization's push jobs, as they come."""
-    request, parts = authorizer.request(), annals()
-    server = _server(org)
+    """The starts and ends of the organization's push jobs, as a stream."""
+    context = access.reader(org)
+    request, feeds = context.request, context.components.jobs.push_feeds
     requests.require_acceptable(request, EVENT_STREAM)
     after = requests.query(parameters.PushFeedParameters, request).after
-    feed = parts.push_feeds.of_organization(server, requests.last_event_id(request), after)
-    return streamed(feed, responses.SSE)
+    events = feeds.organization_events(context.server, requests.last_event_id(request), after)
+    return stream_response(context, events, responses.SSE)
 
 
-@routes.route("/organizations/{org}/pushy/job_status_feed/{job}", methods=["GET"], **authorizer.MEMBERS)
-@described(
-    "push jobs", {}, query=parameters.NoParameters, stream="JobFeed", headers=("Last-Event-ID",), refusals=(404,)
+@routes.route("/organizations/{org}/pushy/job_status_feed/{job}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc(
+    "push jobs", {}, query=parameters.NoParameters, stream="JobFeed", headers=("Last-Event-ID",), problems=(404,)
 )
-@problems.answered
+@problems.handle_errors
 def job_feed(org: str, job: str) -> Response:
-    """The events of a push job, as they come."""
-    request, parts = authorizer.request(), annals()
-    server = _server(org)
+    """The events of a push job, as a stream."""
+    context = access.reader(org)
+    request, feeds = context.request, context.components.jobs.push_feeds
     requests.require_acceptable(request, EVENT_STREAM)
     requests.query(parameters.NoParameters, request)
-    return streamed(parts.push_feeds.of_job(server, job, requests.last_event_id(request)), responses.SSE)
+    events = feeds.job_events(context.server, job, requests.last_event_id(request))
+    return stream_response(context, events, responses.SSE)
 
 
-@routes.route("/organizations/{org}/pushy/jobs", methods=["GET"], **authorizer.MEMBERS)
-@described("push jobs", {200: "PushJobs"}, query=parameters.PushJobsParameters, refusals=(406,))
-@problems.answered
+@routes.route("/organizations/{org}/pushy/jobs", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("push jobs", {200: "PushJobs"}, query=parameters.PushJobsParameters, problems=(406,))
+@problems.handle_errors
 def push_jobs(org: str) -> Response:
     """The latest push jobs."""
-    request, parts = authorizer.request(), annals()
-    server = _server(org)
-    requests.require_acceptable(request, JSON)
-    wanted = requests.query(parameters.PushJobsParameters, request)
-    return responses.plain(parts.push_feeds.jobs(server, wanted.limit))
+    context = access.reader(org)
+    requests.require_acceptable(context.request, JSON)
+    limit = requests.query(parameters.PushJobsParameters, context.request).limit
+    return responses.json_response(context.components.jobs.push_feeds.jobs(context.server, limit))
 
 
-@routes.route("/organizations/{org}/pushy/jobs/{job}", methods=["GET"], **authorizer.MEMBERS)
-@described("push jobs", {200: "PushJob"}, query=parameters.NoParameters, refusals=(404, 406))
-@problems.answered
+@routes.route("/organizations/{org}/pushy/jobs/{job}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("push jobs", {200: "PushJob"}, query=parameters.NoParameters, problems=(404, 406))
+@problems.handle_errors
 def push_job(org: str, job: str) -> Response:
     """A push job with its nodes."""
-    request, parts = authorizer.request(), annals()
-    server = _server(org)
-    requests.require_acceptable(request, JSON)
-    requests.query(parameters.NoParameters, request)
-    return responses.plain(parts.push_feeds.job(server, job))
-
-
-def _server(org: str) -> int:
-    """The log with the organization's push jobs, if the caller may read it."""
-    parts, caller = annals(), Caller.of(authorizer.request())
-    organization = caller.organization(org)
-    caller.reader(parts.settings.groups)
-    return parts.organizations.server(organization)
+    context = access.reader(org)
+    requests.require_acceptable(context.request, JSON)
+    requests.query(parameters.NoParameters, context.request)
+    return responses.json_response(context.components.jobs.push_feeds.job(context.server, job))

@@ -1,6 +1,7 @@
-"""Routes of reports: which there are, and their pages.
+"""Routes of reports.
 
-A browser that opens a page sends no token along, so whoever has one asks for a link first, which is good for a minute.
+A browser that opens a report page sends no token. The console therefore requests a link with a ticket, which is valid
+for one minute.
 """
 
 from collections.abc import Mapping
@@ -10,11 +11,11 @@ from chalice.app import Blueprint, Response
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.organizations.organization import Organization
 from chalicelib.http import parameters, problems, requests, responses
-from chalicelib.http.auth import authorizer
-from chalicelib.http.auth.caller import Caller
-from chalicelib.http.openapi.annotations import described
+from chalicelib.http.auth import access, authorizer
+from chalicelib.http.auth.access import LogContext
+from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.services.exports.report_events import report_link
-from chalicelib.wiring import annals
+from chalicelib.wiring import get_components
 from chalicelib.wiring.reports import file_pages, reports, s3_pages
 
 routes = Blueprint(__name__)
@@ -29,63 +30,56 @@ HEADERS: Mapping[str, str] = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
 }
-"""A report has styles and pictures of its own; nothing in it runs, and nothing of ours is in its reach."""
+"""A report contains its own styles and images. Scripts do not run, and the page cannot access the console."""
 
 
-@routes.route("/reports", methods=["GET"], **authorizer.MEMBERS)
-@described("reports", {200: "Reports"}, query=parameters.NoParameters)
-@problems.answered
+@routes.route("/reports", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("reports", {200: "Reports"}, query=parameters.NoParameters)
+@problems.handle_errors
 def get_reports() -> Response:
-    """The reports that became ready, the newest first."""
-    organization = _organization()
-    requests.query(parameters.NoParameters, authorizer.request())
-    found = reports(annals()).latest(organization.server)
-    return responses.reports((one.name, one.at_us, one.event_id, one.link) for one in found)
+    """The finished reports, newest first."""
+    context = access.reader()
+    requests.query(parameters.NoParameters, context.request)
+    latest = reports(context.components).latest(context.server)
+    return responses.reports((report.name, report.at_us, report.event_id, report.link) for report in latest)
 
 
-@routes.route("/reports/{name}/link", methods=["POST"], **authorizer.MEMBERS)
-@described("reports", {200: "ReportLink"}, refusals=(404,))
-@problems.answered
+@routes.route("/reports/{name}/link", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("reports", {200: "ReportLink"}, problems=(404,))
+@problems.handle_errors
 def post_report_link(name: str) -> Response:
-    """A link to a report's page that a browser can open, for a minute; a relative one is below this API."""
-    return responses.plain({"link": _link(name, _organization())})
+    """A link to a report's page that a browser can open for one minute. A relative link is relative to this API."""
+    return responses.json_response({"link": _link(access.reader(), name)})
 
 
-@routes.route("/reports/{name}", methods=["GET"], **authorizer.ANYBODY)
-@described("reports", {}, query=parameters.TicketParameters, media={200: ("text/html",)}, refusals=(403, 404))
-@problems.answered
+@routes.route("/reports/{name}", methods=["GET"], **authorizer.PUBLIC)
+@route_doc("reports", {}, query=parameters.TicketParameters, media_types={200: ("text/html",)}, problems=(403, 404))
+@problems.handle_errors
 def get_report(name: str) -> Response:
-    """The page of a report, for whoever has a link to it."""
-    wanted = requests.query(parameters.TicketParameters, authorizer.request())
-    server = annals().tickets.server(wanted.ticket, name)
-    pages = file_pages(annals())
+    """The page of a report, for callers with a ticket."""
+    components = get_components()
+    ticket = requests.query(parameters.TicketParameters, authorizer.current_request()).ticket
+    server = components.auth.tickets.verify(ticket, name)
+    pages = file_pages(components)
     page = None if pages is None else pages.page(server, name)
     if page is None:
-        raise _missing(name)
+        raise _missing_page(name)
     return Response(page, dict(HEADERS), 200)
 
 
-def _organization() -> Organization:
-    """The organization whose reports the caller may read."""
-    parts = annals()
-    caller = Caller.of(authorizer.request()).reader(parts.settings.groups)
-    name = caller.organization()
-    return Organization(name, parts.organizations.server(name))
-
-
-def _link(name: str, organization: Organization) -> str:
-    """Where the operators say that reports are; else here, if they are on this machine, or in S3."""
-    parts, server = annals(), organization.server
-    reports(parts).checked(server, name)
-    if parts.settings.exports.report_url:
-        return report_link(parts.settings.exports.report_url, organization)
-    pages = file_pages(parts)
+def _link(context: LogContext, name: str) -> str:
+    """A link to the configured report URL, to a file of this server, or to S3."""
+    components, server = context.components, context.server
+    reports(components).existing_name(server, name)
+    if components.settings.exports.report_url:
+        return report_link(components.settings.exports.report_url, Organization(context.organization, server))
+    pages = file_pages(components)
     if pages is None:
-        return s3_pages(parts).link(server, name)
+        return s3_pages(components).link(server, name)
     if pages.page(server, name) is None:
-        raise _missing(name)
-    return f"reports/{name}?ticket={parts.tickets.issue(server, name)}"
+        raise _missing_page(name)
+    return f"reports/{name}?ticket={components.auth.tickets.issue(server, name)}"
 
 
-def _missing(name: str) -> NotFound:
-    return NotFound(f"the page of the report '{name[:80]}' is gone; `make report` makes it anew")
+def _missing_page(name: str) -> NotFound:
+    return NotFound(f"the page of the report '{name[:80]}' was deleted; run `make report` to create it again")

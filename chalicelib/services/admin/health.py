@@ -1,12 +1,12 @@
-"""Health: is the log there, and how far is it."""
+"""Health check: can the logs be read?"""
 
 from chalicelib.domain.events.head import Head
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log
 
-MOST_LOGS = 100
+MAX_LOGS = 100
 
 
 def heads(log: Log, organizations: Organizations) -> list[Head]:
-    """Where the logs stand, read from the store just now; no names, for anybody may ask."""
-    return [log.head(organization.server) for organization in organizations.all()[:MOST_LOGS]]
+    """Current heads of the logs. They contain no names, because the health check needs no token."""
+    return [log.head(organization.server) for organization in organizations.all()[:MAX_LOGS]]

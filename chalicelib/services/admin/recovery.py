@@ -1,42 +1,45 @@
-"""Lost ends: a log that ends before those who followed it, for an older copy of it was put in its place.
+"""Rewind consumers after an older copy of a log was restored.
 
-What they have seen after its end is gone. Numbers will be given again, so nobody may take what comes for what was.
+Consumers may have handled commits that the restored log does not have. New commits get the same sessions, and consumers
+must not skip them.
 """
 
 from collections.abc import Callable
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.views.record import PROJECT
-from chalicelib.services.consumers.consumer import checkpoint_of
-from chalicelib.services.consumers.projector import start_over
-from chalicelib.services.notifications.matching import OBSERVE
+from chalicelib.domain.views.record import PROJECTOR
+from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.projector import reset_views
+from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Log, Views
 
-Forget = Callable[[int, int], int]
-"""Forgets the deliveries of a log that are about sessions after this one; how many."""
+DeleteDeliveries = Callable[[int, int], int]
+"""Deletes the deliveries of a log about events after a session and returns how many."""
 
 
-def step_back(server: int, log: Log, views: Views, progress: Views, forget: Forget) -> list[str]:
-    """Have those who are ahead of the log step back to where it ends; which of them were, for people."""
-    end = log.head(server)
-    told = []
-    projected = checkpoint_of(PROJECT, server, views)
-    if not _is_there(projected.head, log, end):
-        start_over(server, views)
-        told.append(f"views knew {_words(projected.head, end)}: they are built anew")
-    observed = checkpoint_of(OBSERVE, server, progress)
-    if not _is_there(observed.head, log, end):
-        forget(server, end.session)
-        progress.put([observed.moved(OBSERVE, end)])
-        told.append(f"observers were told up to {_words(observed.head, end)}: they go on from there")
-    return told
+def rewind_consumers(
+    server: int, log: Log, views: Views, progress: Views, delete_deliveries: DeleteDeliveries
+) -> list[str]:
+    """Rewind the consumers that are ahead of the log to its head. Returns a message for each of them."""
+    head = log.head(server)
+    messages = []
+    projected = load_checkpoint(PROJECTOR, server, views)
+    if not _is_in_log(projected.head, log, head):
+        reset_views(server, views)
+        messages.append(f"the views contained {_describe(projected.head, head)}. They are rebuilt")
+    observed = load_checkpoint(OBSERVE_CONSUMER, server, progress)
+    if not _is_in_log(observed.head, log, head):
+        delete_deliveries(server, head.session)
+        progress.put([observed.advance(OBSERVE_CONSUMER, head)])
+        messages.append(f"observers were notified up to {_describe(observed.head, head)}. They resume there")
+    return messages
 
 
-def _is_there(seen: Head, log: Log, end: Head) -> bool:
-    """Whether the log has what was seen last, or has forgotten it since."""
-    commit = log.commit(seen.server, seen.session) if seen.session else None
-    return seen.session <= end.session if commit is None else commit.head == seen
+def _is_in_log(checkpoint: Head, log: Log, head: Head) -> bool:
+    """Whether the log contains the commit of a checkpoint, or retention has deleted it."""
+    commit = log.commit(checkpoint.server, checkpoint.session) if checkpoint.session else None
+    return checkpoint.session <= head.session if commit is None else commit.head == checkpoint
 
 
-def _words(seen: Head, end: Head) -> str:
-    return f"session {seen.session} of log {end.server}, which ends at {end.session}"
+def _describe(checkpoint: Head, head: Head) -> str:
+    return f"session {checkpoint.session} of log {head.server}, which ends at session {head.session}"

@@ -1,4 +1,4 @@
-"""Signing in: a code that was printed at the start becomes a token, once."""
+"""Sign in to the console with a one-time code that the server prints when it starts."""
 
 import secrets
 import threading
@@ -6,25 +6,30 @@ import threading
 from chalicelib.domain.errors import Forbidden
 
 
-class SigningIn:
-    """Keeps the code and the token that it stands for. Nobody can sign in before something is offered."""
+class SignIn:
+    """Holds one code and its token. Thread-safe: `_lock` protects both."""
 
     def __init__(self) -> None:
-        self._offered: tuple[bytes, str] | None = None
-        self._turn = threading.Lock()
+        self._code_and_token: tuple[bytes, str] | None = None
+        self._lock = threading.Lock()
 
-    def offer(self, token: str) -> str:
-        """A new code for the token; the one before is worth nothing from now on."""
+    def issue_code(self, token: str) -> str:
+        """Return a new code for `token`. The previous code becomes invalid."""
         code = secrets.token_urlsafe(24)
-        with self._turn:
-            self._offered = code.encode(), token
+        with self._lock:
+            self._code_and_token = code.encode(), token
         return code
 
-    def take(self, code: str) -> str:
-        """The token that the code stands for; of several who come with it, one gets it."""
-        with self._turn:
-            if self._offered is None or not secrets.compare_digest(self._offered[0], code.encode(errors="replace")):
-                raise Forbidden("this code is wrong, or somebody has signed in with it: each works once")
-            _, token = self._offered
-            self._offered = None
+    def redeem(self, code: str) -> str:
+        """Return the token of a code, once. Raises `Forbidden` if the code is invalid."""
+        with self._lock:
+            if self._code_and_token is None:
+                raise Forbidden(_INVALID_CODE)
+            valid_code, token = self._code_and_token
+            if not secrets.compare_digest(valid_code, code.encode(errors="replace")):
+                raise Forbidden(_INVALID_CODE)
+            self._code_and_token = None
             return token
+
+
+_INVALID_CODE = "this sign-in code is invalid or was already used. Restart the server to get a new one"

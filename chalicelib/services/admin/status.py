@@ -1,68 +1,71 @@
-"""The system: where an organization's log stands, and how far those who follow it have come."""
+"""Status of an organization's log and of its consumers."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.views.record import PROJECT
-from chalicelib.services.consumers.consumer import checkpoint_of
-from chalicelib.services.notifications.matching import OBSERVE
+from chalicelib.domain.views.record import PROJECTOR
+from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Clock, Log, Views
-from chalicelib.services.reading.retention import Forgotten
+from chalicelib.services.reading.retention import RetentionBoundary
 
 
 @dataclass(frozen=True, slots=True)
-class Follower:
-    """A consumer, and how far it has come with one log."""
+class ConsumerStatus:
+    """The progress of a consumer in one log."""
 
     name: str
     head: Head
     behind: int
-    """How many commits it has not handled yet."""
+    """Number of commits that it has not handled yet."""
     lag_s: float
-    """For how long the first of them has waited; 0 if there is none."""
+    """Age of the first of them, 0 if there are none."""
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """Where a log stands."""
+class LogStatus:
+    """The status of one log."""
 
     head: Head
     first_kept: int | None
-    """The first EventId that readers can see; None: there is none."""
-    followers: tuple[Follower, ...]
+    """The first EventId that readers can see. None if there are no events."""
+    consumers: tuple[ConsumerStatus, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Consumers:
-    """Where consumers keep how far they have come, by the names under which people know them."""
+class ConsumerCheckpoints:
+    """Reads the checkpoints of consumers, by their public names."""
 
     views: Views
     progress: Views
 
     def checkpoints(self, server: int) -> Sequence[tuple[str, Head]]:
-        """How far each has come with the log of `server`."""
         return (
-            ("project", checkpoint_of(PROJECT, server, self.views).head),
-            ("observe", checkpoint_of(OBSERVE, server, self.progress).head),
+            ("project", load_checkpoint(PROJECTOR, server, self.views).head),
+            ("observe", load_checkpoint(OBSERVE_CONSUMER, server, self.progress).head),
         )
 
 
-def standing(server: int, log: Log, consumers: Consumers, forgotten: Forgotten, clock: Clock) -> Standing:
-    """Where the log of `server` stands now, in a few reads."""
-    reached = consumers.checkpoints(server)  # before the head, which nobody can have passed
+def log_status(
+    server: int, log: Log, consumers: ConsumerCheckpoints, boundary: RetentionBoundary, clock: Clock
+) -> LogStatus:
+    # Read the checkpoints before the head, so that no consumer can be ahead of it.
+    checkpoints = consumers.checkpoints(server)
     head = log.head(server)
-    return Standing(head, _first_kept(log, server, forgotten), tuple(_followers(reached, head, log, clock)))
+    return LogStatus(head, _first_kept(log, server, boundary), tuple(_consumer_statuses(checkpoints, head, log, clock)))
 
 
-def _first_kept(log: Log, server: int, forgotten: Forgotten) -> int | None:
-    commit = next(log.read(server, forgotten.before.session, 1), None)
-    return None if commit is None else max(commit.at, forgotten.last + 1)
+def _first_kept(log: Log, server: int, boundary: RetentionBoundary) -> int | None:
+    commit = next(log.read(server, boundary.head.session, 1), None)
+    return None if commit is None else max(commit.at_us, boundary.event_id + 1)
 
 
-def _followers(reached: Sequence[tuple[str, Head]], head: Head, log: Log, clock: Clock) -> Iterator[Follower]:
-    for name, at in reached:
-        behind = max(head.session - at.session, 0)
-        waiting = next(log.read(head.server, at.session, 1), None) if behind else None
-        lag_s = 0.0 if waiting is None else max(clock() - waiting.at // 1000, 0) / 1000
-        yield Follower(name, at, behind, lag_s)
+def _consumer_statuses(
+    checkpoints: Sequence[tuple[str, Head]], head: Head, log: Log, clock: Clock
+) -> Iterator[ConsumerStatus]:
+    for name, checkpoint in checkpoints:
+        behind = max(head.session - checkpoint.session, 0)
+        next_commit = next(log.read(head.server, checkpoint.session, 1), None) if behind else None
+        lag_s = 0.0 if next_commit is None else max(clock() - next_commit.at_us // 1000, 0) / 1000
+        yield ConsumerStatus(name, checkpoint, behind, lag_s)

@@ -1,25 +1,45 @@
-"""Rounds: the same work for several servers, of which one that fails holds up no other."""
+"""Run the same work for several servers, so that the failure of one does not hold up the others."""
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from typing import TypeVar
+
+from chalicelib.domain.errors import AnnalsError
+
+T = TypeVar("T", bound=Hashable)
 
 _log = logging.getLogger("annals")
 
 
-def each(servers: Iterable[int], work: Callable[[int], object]) -> dict[int, Exception]:
-    """Do the work for each server; those for which it failed, and why."""
-    failed: dict[int, Exception] = {}
+def log_failures(failures: Mapping[T, Exception]) -> None:
+    """Log each failure with its traceback."""
+    for server, failure in failures.items():
+        _log.error("the work for server %s failed", server, exc_info=failure)
+
+
+def raise_all(failures: Mapping[T, Exception]) -> None:
+    """Log each failure and raise them as one `ExceptionGroup`."""
+    log_failures(failures)
+    raise ExceptionGroup(f"the work failed for servers {list(failures)}", list(failures.values()))
+
+
+def raise_first(failures: Mapping[T, Exception]) -> None:
+    """Raise the first failure, but an unexpected error before an `AnnalsError`, which the caller may handle."""
+    raise min(failures.values(), key=lambda failure: isinstance(failure, AnnalsError))
+
+
+def for_each_server(
+    servers: Iterable[T],
+    work: Callable[[T], object],
+    on_error: Callable[[Mapping[T, Exception]], None] = log_failures,
+) -> dict[T, Exception]:
+    """Call `work` for each server, then `on_error` with the failures, if there are any. Returns the failures."""
+    failures: dict[T, Exception] = {}
     for server in servers:
         try:
             work(server)
-        except Exception as failure:  # whatever it is, the others have a right to their turn
-            _log.exception("the work for server %d failed", server)
-            failed[server] = failure
-    return failed
-
-
-def all_of(servers: Iterable[int], work: Callable[[int], object]) -> None:
-    """Do the work for each server, and raise what failed once all had their turn."""
-    failed = each(servers, work)
-    if failed:
-        raise ExceptionGroup(f"the work failed for servers {list(failed)}", list(failed.values()))
+        except Exception as failure:  # Any error: the other servers must get their turn.
+            failures[server] = failure
+    if failures:
+        on_error(failures)
+    return failures

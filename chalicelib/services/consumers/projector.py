@@ -1,4 +1,4 @@
-"""Project: the consumer that builds the views."""
+"""The projector: the consumer that builds the views."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -8,93 +8,108 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED
 from chalicelib.domain.views.projection import updates
-from chalicelib.domain.views.record import BLOCKS, LATEST, PROJECT, SESSIONS, Change, Checkpoint, Record, objects_view
-from chalicelib.services.consumers.consumer import Consumer, checkpoint_of, run
+from chalicelib.domain.views.record import (
+    BLOCKS_VIEW,
+    LATEST_VIEW,
+    PROJECTOR,
+    SESSIONS_VIEW,
+    Checkpoint,
+    ConditionalWrite,
+    Record,
+    objects_view,
+)
+from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
 from chalicelib.services.ports import Log, Views
 
 REBUILD = "rebuild"
-"""The consumer that builds them anew."""
+"""Name of the consumer that rebuilds the views."""
+
+RecordKey = tuple[str, str]
+"""View and item."""
 
 
 def projector(views: Views) -> Consumer:
     """The consumer that keeps the views up to date."""
-    return Consumer(PROJECT, lambda checkpoint, commits: _project(checkpoint, commits, views))
+    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views))
 
 
 def rebuild(
-    server: int, log: Log, views: Views, progress: Callable[[int, int], None], kept: Head | None = None
+    server: int, log: Log, views: Views, progress: Callable[[int, int], None], retention_head: Head | None = None
 ) -> None:
-    """Build all views of a server anew beside the old ones, change over at once, then forget the old ones.
+    """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
-    Two at the same time do no harm: both go on with what was begun last.
+    Concurrent rebuilds are safe: both continue the one that was started last.
     """
     builder = Consumer(REBUILD, projector(views).handle)
-    _begin(builder.name, kept or Head(server), views)
-    while run(builder, server, log, views, kept=kept):
-        progress(checkpoint_of(builder.name, server, views).head.session, log.head(server).session)
-    _change_over(builder.name, server, views)
-    # All of them, for a rebuild that crashed and a projector that was late may have left something.
-    for generation in range(1, checkpoint_of(PROJECT, server, views).generation):
-        _forget(Checkpoint(Head(server), generation), views)
+    _start_generation(builder.name, retention_head or Head(server), views)
+    while run_once(builder, server, log, views, retention_head=retention_head):
+        progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
+    _switch_over(builder.name, server, views)
+    # Delete all old generations, because a crashed rebuild or a late projector may have left records.
+    for generation in range(1, load_checkpoint(PROJECTOR, server, views).generation):
+        _delete_views(Checkpoint(Head(server), generation), views)
 
 
-def start_over(server: int, views: Views) -> None:
-    """Let the views of a server be built anew from nothing; until they are, all is read from the log."""
-    current = checkpoint_of(PROJECT, server, views)
-    newest = max(current.generation, checkpoint_of(REBUILD, server, views).generation)
-    views.put([Checkpoint(Head(server), newest + 1).change(PROJECT, current.was)])
+def reset_views(server: int, views: Views) -> None:
+    """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
+    current = load_checkpoint(PROJECTOR, server, views)
+    newest = max(current.generation, load_checkpoint(REBUILD, server, views).generation)
+    views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
 
 
-def _begin(builder: str, start: Head, views: Views) -> None:
-    """Take a generation that nobody has written to: an earlier rebuild may still run.
+def _start_generation(builder: str, start: Head, views: Views) -> None:
+    """Claim a generation without any records, because an earlier rebuild may still be running.
 
-    It begins at what is kept: of a log that retention has emptied, nothing else remembers where it ended.
+    `start` is the retention head. If retention has deleted the whole log, only the checkpoint remembers where it ended.
     """
     while True:
-        last = checkpoint_of(builder, start.server, views)
-        newest = max(last.generation, checkpoint_of(PROJECT, start.server, views).generation)
-        if not views.put([Checkpoint(start, newest + 1).change(builder, last.was)]):
+        last = load_checkpoint(builder, start.server, views)
+        newest = max(last.generation, load_checkpoint(PROJECTOR, start.server, views).generation)
+        if not views.put([Checkpoint(start, newest + 1).to_write(builder, last.record_version)]):
             return
 
 
 def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
-    waiting = updates(checkpoint, commits)
-    while waiting:
-        stored = _stored(waiting, views)
-        before: list[Change] = []
-        changes: list[Change] = []
-        for place, update in waiting.items():
-            was = stored.get(place)
-            records = update(was)
-            before += (Change(record, None) for record in records[:-1])
-            changes += (Change(record, None if was is None else was.to) for record in records[-1:])
-        # Refused means written before: such a record's name says all that it holds.
-        views.put(before)
-        refused = views.put(changes)
-        waiting = {place: waiting[place] for place in (_place(change.record) for change in refused)}
+    """Apply the updates, and retry those whose record was changed concurrently."""
+    pending = updates(checkpoint, commits)
+    while pending:
+        stored = _load(pending, views)
+        archives: list[ConditionalWrite] = []
+        writes: list[ConditionalWrite] = []
+        for key, update in pending.items():
+            record = stored.get(key)
+            new_records = update(record)
+            archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
+            version = None if record is None else record.version
+            writes += (ConditionalWrite(new_record, version) for new_record in new_records[-1:])
+        # Archives are written first, because the updated record refers to them.
+        # A refused archive record is already stored with the same content, which its key determines.
+        views.put(archives)
+        refused = views.put(writes)
+        pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
 
 
-def _stored(places: Iterable[tuple[str, str]], views: Views) -> dict[tuple[str, str], Record]:
-    items: dict[str, list[str]] = defaultdict(list)
-    for view, item in places:
-        items[view].append(item)
-    return {_place(record): record for view, some in items.items() for record in views.get(view, some).values()}
+def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
+    items_by_view: dict[str, list[str]] = defaultdict(list)
+    for view, item in keys:
+        items_by_view[view].append(item)
+    return {_key(record): record for view, items in items_by_view.items() for record in views.get(view, items).values()}
 
 
-def _change_over(builder: str, server: int, views: Views) -> None:
-    """Let the new views be the ones; repeated if the projector of the old ones moves its checkpoint meanwhile."""
+def _switch_over(builder: str, server: int, views: Views) -> None:
+    """Make the rebuilt views current. Retries if the projector moves its checkpoint at the same time."""
     while True:
-        built, current = checkpoint_of(builder, server, views), checkpoint_of(PROJECT, server, views)
-        if current.generation >= built.generation or not views.put([built.change(PROJECT, current.was)]):
+        built, current = load_checkpoint(builder, server, views), load_checkpoint(PROJECTOR, server, views)
+        if current.generation >= built.generation or not views.put([built.to_write(PROJECTOR, current.record_version)]):
             return
 
 
-def _forget(checkpoint: Checkpoint, views: Views) -> None:
+def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS, LATEST, BLOCKS):
-        while views.drop(checkpoint.view(kind)):
+    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
+        while views.drop(checkpoint.view_name(kind)):
             pass
 
 
-def _place(record: Record) -> tuple[str, str]:
+def _key(record: Record) -> RecordKey:
     return record.view, record.item

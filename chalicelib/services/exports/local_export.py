@@ -1,82 +1,83 @@
-"""Exporting: the commits of local logs, in exports that join without a gap and without an overlap.
+"""Export the commits of local logs.
 
-The first export is full, each later one holds what came since the one before. What an export holds is settled by the
-heads of the logs before it begins: what is appended meanwhile belongs to the next one.
+The first export is full. Each later one contains the commits since the previous one, without gaps and overlaps. The
+content of an export is fixed by the heads of the logs before it starts. Commits that are appended meanwhile belong to
+the next one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 from chalicelib.domain.errors import BadInput, LogBroken
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.exports.export import Export, Item, Ledger, Span, line_of, new_export, span
-from chalicelib.domain.log.commit import Commit, chained
+from chalicelib.domain.exports.export import DynamoDbItem, Export, Ledger, Span, encode_line, new_export, span_between
+from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.services.ports import Log
 
-Items = Callable[[Commit], Item]
-"""Makes the items that DynamoDB would keep."""
+ItemBuilder = Callable[[Commit], DynamoDbItem]
+"""Builds the item as which DynamoDB would store a commit."""
 
 
 def next_export(ledger: Ledger, log: Log, servers: Sequence[int], now_ms: int, full: bool = False) -> Export | None:
-    """What to export now; None if nothing has come since the last export.
+    """The export to run now. None if there are no new commits.
 
-    An export that was planned and not completed comes first, unless a `full` one is asked for. Logs that are not those
-    that were exported before are refused: readers take all exports together for one history.
+    An export that was planned but not completed comes first, unless a `full` one is requested. Raises `BadInput` if the
+    previous exports are of other logs, because all exports together are one history.
     """
-    if not _goes_on(ledger.ends, log):
-        raise BadInput("what was exported before is of another log; export to another directory")
-    if ledger.planned is not None and not full and _goes_on(ledger.planned.spans, log):
+    if not _are_in_log(ledger.ends, log):
+        raise BadInput("the exports in this directory are of another log. Export to another directory")
+    if ledger.planned is not None and not full and _are_in_log(ledger.planned.spans, log):
         return ledger.planned
     is_first = full or ledger.ended_ms is None
     ends = {} if is_first else {end.server: end for end in ledger.ends}
-    spans = [_span(log, server, ends.get(server)) for server in servers]
-    if not is_first and all(one.session == one.after for one in spans):
+    spans = [_next_span(log, server, ends.get(server)) for server in servers]
+    if not is_first and all(span.session == span.after for span in spans):
         return None
-    # Time goes on from export to export, whatever the clock does.
+    # The times of exports increase even if the clock does not.
     to_ms = max(now_ms, (ledger.ended_ms or 0) + 1)
     return new_export(None if is_first else ledger.ended_ms, to_ms, spans)
 
 
-def lines(export: Export, log: Log, item_of: Items) -> Iterator[bytes]:
-    """The lines of the export's data files, one for each commit, read page by page."""
-    for one in export.spans:
-        for commit in _commits(log, one):
-            yield line_of(export.kind, commit, item_of(commit))
+def export_lines(export: Export, log: Log, build_item: ItemBuilder) -> Iterator[bytes]:
+    """The lines of the data files, one for each commit, read page by page."""
+    for span in export.spans:
+        for commit in _read_span(log, span):
+            yield encode_line(export.kind, commit, build_item(commit))
 
 
-def _span(log: Log, server: int, end: Span | None) -> Span:
-    """What there is after an end; if that is past retention, or there is none, all that is kept."""
+def _next_span(log: Log, server: int, end: Span | None) -> Span:
+    """The commits after `end`. All kept commits if there is no `end`, or if it is older than the first kept commit."""
     start = log.start(server)
     after = start if end is None or end.session < start.session else Head(server, end.session, 0, end.last)
-    return span(after, log.head(server))
+    return span_between(after, log.head(server))
 
 
-def _goes_on(ends: Sequence[Span], log: Log) -> bool:
-    """Tell whether the logs still hold what they held: somebody may have put others in their place."""
-    return all(_holds(log, end) for end in ends)
+def _are_in_log(ends: Sequence[Span], log: Log) -> bool:
+    """Whether the logs still contain the ends of these spans. Otherwise the data was replaced."""
+    return all(_is_in_log(log, end) for end in ends)
 
 
-def _holds(log: Log, end: Span) -> bool:
+def _is_in_log(log: Log, end: Span) -> bool:
     if end.session == 0:
         return True
     commit = log.commit(end.server, end.session)
     if commit is not None:
-        return commit.last == end.last
-    # It may be past retention; then the log begins after it.
+        return commit.last_event_id == end.last
+    # Retention may have deleted it. Then the log starts after it.
     return log.start(end.server).session >= end.session
 
 
-def _commits(log: Log, wanted: Span) -> Iterator[Commit]:
-    """The commits of a span, each checked to be the next; those that retention forgets meanwhile are left out."""
-    head = Head(wanted.server, wanted.after, 0, wanted.after_last)
-    while head.session < wanted.session:
+def _read_span(log: Log, span: Span) -> Iterator[Commit]:
+    """The commits of a span, verified to be contiguous. Commits that retention deletes meanwhile are left out."""
+    head = Head(span.server, span.after, 0, span.after_last)
+    while head.session < span.session:
         try:
-            for commit in chained(head, log.read(wanted.server, head.session)):
-                if commit.session > wanted.session:
+            for commit in verify_contiguous(head, log.read(span.server, head.session)):
+                if commit.session > span.session:
                     return
                 yield commit
                 head = commit.head
         except LogBroken:
-            start = log.start(wanted.server)
+            start = log.start(span.server)
             if start.session <= head.session:
                 raise
             head = start

@@ -1,4 +1,4 @@
-"""Reports: which there are, as the log says."""
+"""List the reports that are ready, according to their events in the log."""
 
 import re
 from collections.abc import Iterator
@@ -11,58 +11,58 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
-MOST = 100
+MAX_REPORTS = 100
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}", re.ASCII)
-"""Pages have such names; whoever publishes an event by hand may write others, and they are none of ours."""
+"""Names of report pages. Events with other names were published by hand and are ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A report that has become ready."""
+    """A report that is ready."""
 
     name: str
     at_us: int
     event_id: int
     link: str | None
-    """Where its page is, if the event says so and browsers can go there."""
+    """URL of the page, if the event contains an HTTP link."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reports:
     """The reports of all organizations."""
 
-    present: LogReader
+    reader: LogReader
     retention: Retention
 
-    def latest(self, server: int, name: str = "*", most: int = MOST) -> list[Report]:
-        """Those that became ready last, the newest first: of all names, or of one."""
-        return list(islice(self._back(server, Selection(types=(("report", "ready", name),))), most))
+    def latest(self, server: int, name: str = "*", limit: int = MAX_REPORTS) -> list[Report]:
+        """The latest reports, newest first, of all names or of one."""
+        return list(islice(self._newest_first(server, Selection(types=(("report", "ready", name),))), limit))
 
-    def checked(self, server: int, name: str) -> str:
-        """`name` itself, if a report of this name has become ready."""
-        if _NAME.fullmatch(name) is None or not self.latest(server, name, most=1):
+    def existing_name(self, server: int, name: str) -> str:
+        """Return `name`. Raises `NotFound` if no report of this name is ready."""
+        if _NAME.fullmatch(name) is None or not self.latest(server, name, limit=1):
             raise NotFound(f"there is no report '{name[:80]}'")
         return name
 
-    def _back(self, server: int, selection: Selection) -> Iterator[Report]:
-        forgotten = self.retention.forgotten(server).last
-        for commit in self.present.back(self.present.log.head(server), selection):
-            if commit.last <= forgotten:
+    def _newest_first(self, server: int, selection: Selection) -> Iterator[Report]:
+        last_deleted = self.retention.boundary(server).event_id
+        for commit in self.reader.commits_before(self.reader.log.head(server), selection):
+            if commit.last_event_id <= last_deleted:
                 return
             for event in reversed(commit.events):
-                if event.event_id > forgotten and selection.selects(event) and len(event.stored.type) == 3:
-                    yield from _report(event)
+                if event.event_id > last_deleted and selection.selects(event) and len(event.fields.type) == 3:
+                    yield from _reports(event)
 
 
-def _report(event: Event) -> Iterator[Report]:
-    name = event.stored.type[2]
+def _reports(event: Event) -> Iterator[Report]:
+    name = event.fields.type[2]
     if _NAME.fullmatch(name):
-        yield Report(name, event.at, event.event_id, _link(event))
+        yield Report(name, event.at_us, event.event_id, _link(event))
 
 
 def _link(event: Event) -> str | None:
-    match event.stored.payload:
+    match event.fields.payload:
         case {"type": "json", "data": {"link": str(link)}} if link.startswith(("https://", "http://")):
             return link
         case _:

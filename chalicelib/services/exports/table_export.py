@@ -1,8 +1,8 @@
-"""Exporting on AWS: the table's exports are started by schedule, and the history's job when their files arrive.
+"""Export the DynamoDB table by schedule, and start the history job when the files of an export have arrived.
 
-What was decided is in the ledger before it is done, and what is done can be asked for again, so a function that ends in
-the middle is made good by the next one. A span that begins where another does is refused by the ledger: of two
-functions at the same time only one gets its way.
+The ledger records each decision before it is executed, and all calls to AWS can be repeated. So the next run completes
+the work of an interrupted one. The ledger accepts only one span with the same begin, so that only one of two concurrent
+functions proceeds.
 """
 
 import logging
@@ -13,14 +13,22 @@ from typing import Literal, Protocol
 
 from chalicelib.domain.errors import Busy
 from chalicelib.domain.exports.export import FULL
-from chalicelib.domain.exports.table_export import AGAIN_S, VIEW, Entry, TableExport, again, instead, next_entry
-from chalicelib.domain.views.record import END
+from chalicelib.domain.exports.table_export import (
+    EXPORTS_VIEW,
+    JOB_START_TIMEOUT_S,
+    LedgerEntry,
+    TableExport,
+    plan_full_export,
+    plan_next,
+    plan_retry,
+)
+from chalicelib.domain.views.record import MAX_CHARACTER
 from chalicelib.services.ports import Clock, Views
 
-MOST_OPEN = 64
-"""So many of the latest exports are looked after; older ones are done, or beyond help."""
-MOST_STARTED = 8
-"""So many are started at once, if the schedule did not run for days."""
+MAX_TRACKED_EXPORTS = 64
+"""Number of latest exports whose progress is checked. Older ones are loaded, or have failed for good."""
+MAX_STARTS_PER_RUN = 8
+"""Limit of exports that a run starts, for when the schedule was interrupted for days."""
 
 _log = logging.getLogger("annals")
 
@@ -28,116 +36,120 @@ Status = Literal["IN_PROGRESS", "COMPLETED", "FAILED"]
 
 
 class TableExports(Protocol):
-    """What AWS exports."""
+    """Exports of the table by AWS."""
 
     def start(self, export: TableExport) -> str | None:
-        """The ARN of the export, started now or when it was asked for before; None if its span is too long ago."""
+        """Start the export, unless it was started before, and return its ARN. None if AWS no longer has its span."""
 
-    def status(self, arn: str) -> Status:
-        """How far it is."""
+    def status(self, arn: str) -> Status: ...
 
 
-class Loading(Protocol):
-    """The job that loads what was exported into the history."""
+class HistoryJob(Protocol):
+    """The job that loads exports into the history."""
 
     def start(self) -> str | None:
-        """The id of its run; None if it is running already, for that run may have seen too little."""
+        """Start a run and return its id. None if a run is active, because it may have missed the latest files."""
 
 
 @dataclass(frozen=True, slots=True)
-class TableExporting:
-    """Keeps exports going, from the ledger to the history."""
+class TableExporter:
+    """Starts exports and loads them into the history."""
 
     views: Views
     exports: TableExports
-    loading: Loading
+    history_job: HistoryJob
     clock: Clock
 
     def run(self) -> None:
-        """By schedule: bring on what was begun, then start what has become due."""
-        self._load([self._brought_on(entry) for entry in self._entries()])
-        # Read again: another function may have been at it.
+        """Check on the exports in progress, then start those that are due. Runs by schedule."""
+        self._load([self._advance(entry) for entry in self._entries()])
+        # Read again: a concurrent function may have changed the ledger.
         entries = self._entries()
         last = entries[-1].export if entries else None
-        for _ in range(MOST_STARTED):
-            entry = next_entry(last, self._now_s())
-            if entry is None or not self._keep(entry):
+        for _ in range(MAX_STARTS_PER_RUN):
+            entry = plan_next(last, self._now_s())
+            if entry is None or not self._save(entry):
                 return
-            last = self._started(entry).export
+            last = self._start(entry).export
 
-    def arrived(self, ids: Sequence[str]) -> None:
-        """The files of these exports are there, perhaps told again. Raises `Busy` if the job cannot start yet."""
-        known = {entry.export.id: entry for entry in self._entries()}
-        for unknown in [one for one in ids if one not in known]:
-            _log.warning("export %s is none of ours", unknown)
-        entries = [self._arrived(known[one]) for one in ids if one in known]
-        if not self._load(entries):
-            raise Busy("the history is being loaded; what has arrived is loaded after that")
+    def handle_complete(self, ids: Sequence[str]) -> None:
+        """Load exports whose files have arrived. Can be repeated. Raises `Busy` if the job cannot start yet."""
+        entries = {entry.export.id: entry for entry in self._entries()}
+        for export_id in ids:
+            if export_id not in entries:
+                _log.warning("ignored export %s, which is not in the ledger", export_id)
+        arrived = [self._mark_arrived(entries[export_id]) for export_id in ids if export_id in entries]
+        if not self._load(arrived):
+            raise Busy("the history job is running. The new exports are loaded when it has ended")
 
-    def _brought_on(self, entry: Entry) -> Entry:
+    def _advance(self, entry: LedgerEntry) -> LedgerEntry:
         match entry.export.state:
             case "planned":
-                return self._started(entry)
+                return self._start(entry)
             case "started":
-                return self._looked_after(entry)
+                return self._check_status(entry)
             case _:
                 return entry
 
-    def _started(self, entry: Entry) -> Entry:
+    def _start(self, entry: LedgerEntry) -> LedgerEntry:
         arn = self.exports.start(entry.export)
         if arn is not None:
-            return self._changed(entry, entry.became(self._now_s(), "started", arn=arn))
-        # Point-in-time recovery has not been on for so long: all there is now takes the place of what was then.
+            return self._save_or_keep(entry, entry.with_state(self._now_s(), "started", arn=arn))
+        # Point-in-time recovery does not reach back that far. A full export of the current table replaces the span.
         _log.warning("the span from %d to %d cannot be exported", entry.export.begin_s, entry.export.to_s)
-        full = instead(entry, self._now_s())
-        has_just_begun = entry.export.kind == FULL and entry.export.to_s == full.export.to_s
-        if has_just_begun or not self._keep(full):
+        full = plan_full_export(entry, self._now_s())
+        is_same = entry.export.kind == FULL and entry.export.to_s == full.export.to_s
+        if is_same or not self._save(full):
             return entry
-        return self._started(full)
+        return self._start(full)
 
-    def _looked_after(self, entry: Entry) -> Entry:
+    def _check_status(self, entry: LedgerEntry) -> LedgerEntry:
         match self.exports.status(entry.export.arn):
             case "COMPLETED":
-                return self._arrived(entry)
+                return self._mark_arrived(entry)
             case "FAILED":
-                _log.warning("export %s failed and is tried again", entry.export.arn)
-                planned = again(entry, self._now_s())
-                return self._started(planned) if self._keep(planned) else entry
+                _log.warning("export %s failed and is retried", entry.export.arn)
+                planned = plan_retry(entry, self._now_s())
+                return self._start(planned) if self._save(planned) else entry
             case _:
                 return entry
 
-    def _arrived(self, entry: Entry) -> Entry:
+    def _mark_arrived(self, entry: LedgerEntry) -> LedgerEntry:
         if entry.export.state != "started":
             return entry
-        return self._changed(entry, entry.became(self._now_s(), "arrived"))
+        return self._save_or_keep(entry, entry.with_state(self._now_s(), "arrived"))
 
-    def _load(self, entries: Sequence[Entry]) -> bool:
-        """Start the job for all that waits for it, unless there is nothing; False if it cannot start now."""
+    def _load(self, entries: Sequence[LedgerEntry]) -> bool:
+        """Start the job if there are exports to load. Returns False if it cannot start now."""
         now_s = self._now_s()
-        waiting = [entry.became(now_s, "loading") for entry in entries if _waits(entry.export, now_s)]
-        claimed = [entry for entry in waiting if self._keep(entry)]
+        loading = [entry.with_state(now_s, "loading") for entry in entries if _must_load(entry.export, now_s)]
+        # A concurrent function may have claimed some of them.
+        claimed = [entry for entry in loading if self._save(entry)]
         if not claimed:
             return True
-        run = self.loading.start()
+        run = self.history_job.start()
         for entry in claimed:
-            self._keep(entry.became(now_s, "arrived") if run is None else entry.became(now_s, "loaded", run=run))
+            self._save(
+                entry.with_state(now_s, "arrived") if run is None else entry.with_state(now_s, "loaded", run=run)
+            )
         return run is not None
 
-    def _entries(self) -> list[Entry]:
-        """The latest, from early to late."""
-        records = islice(self.views.range(VIEW, "", END, backwards=True), MOST_OPEN)
-        return [Entry.of(record) for record in records][::-1]
+    def _entries(self) -> list[LedgerEntry]:
+        """The latest entries of the ledger, oldest first."""
+        records = islice(self.views.range(EXPORTS_VIEW, "", MAX_CHARACTER, backwards=True), MAX_TRACKED_EXPORTS)
+        return [LedgerEntry.from_record(record) for record in records][::-1]
 
-    def _changed(self, was: Entry, entry: Entry) -> Entry:
-        """The entry, kept; if another function was first, what it was before: that one brings it on."""
-        return entry if self._keep(entry) else was
+    def _save_or_keep(self, entry: LedgerEntry, changed: LedgerEntry) -> LedgerEntry:
+        """Save `changed` and return it, or return `entry` if a concurrent function has changed the ledger first."""
+        return changed if self._save(changed) else entry
 
-    def _keep(self, entry: Entry) -> bool:
-        return not self.views.put([entry.change()])
+    def _save(self, entry: LedgerEntry) -> bool:
+        """Save an entry. Returns False if a concurrent function has changed it."""
+        return not self.views.put([entry.to_write()])
 
     def _now_s(self) -> int:
         return self.clock() // 1000
 
 
-def _waits(export: TableExport, now_s: int) -> bool:
-    return export.state == "arrived" or (export.state == "loading" and now_s - export.since_s > AGAIN_S)
+def _must_load(export: TableExport, now_s: int) -> bool:
+    return export.state == "arrived" or (export.state == "loading" and now_s - export.since_s > JOB_START_TIMEOUT_S)

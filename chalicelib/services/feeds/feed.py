@@ -1,4 +1,4 @@
-"""Feed: what came after a position, or what comes next (long poll, stream)."""
+"""Feeds: the events after a position, as a page, a long poll or a stream."""
 
 import time
 from collections.abc import Callable
@@ -9,131 +9,139 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.page import Page
-from chalicelib.services.feeds.suspension import Reading, Stream, Wait, waited
-from chalicelib.services.ports import Measure, Wake, unmeasured
+from chalicelib.services.feeds.suspension import Stream, SuspendableRead, Wait, run_blocking
+from chalicelib.services.ports import ChangeNotifier, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import Forgotten, Retention
-from chalicelib.services.reading.scan import PAGE_BYTES, Form, Frame, Wanted, collected, collected_back, commits_for
+from chalicelib.services.reading.retention import Retention, RetentionBoundary
+from chalicelib.services.reading.scan import (
+    MAX_PAGE_BYTES,
+    EventFormatter,
+    PageSpec,
+    WireFormatter,
+    collect_page,
+    collect_page_backwards,
+    max_commits_for,
+)
 
-PIECE_BYTES = 256 * 1024
-"""A stream comes in small pieces: many of them are held at once."""
+MAX_CHUNK_BYTES = 256 * 1024
+"""Page size of streams. It is small because a server holds one chunk for each of many slow clients."""
 
 
 @dataclass(frozen=True, slots=True)
 class FeedQuery:
-    """Which events of which log, from where, how many, and how long to wait for the first."""
+    """Which events of a log to read, from which position, and how long to wait for the first."""
 
     server: int
     selection: Selection
     after: int | None = None
-    """None: from the first that is kept."""
+    """EventId to start after. None starts with the first event that is kept."""
     limit: int | None = None
-    """Negative: the newest first."""
+    """Maximum number of events. A negative limit returns the newest events first."""
     timeout_s: float = 0.0
     delay_s: float = 0.0
-    """How long to wait for more, if the first had to be waited for."""
+    """How long to collect further events after a wait ended with the first one."""
     oldest: int | None = None
-    """Torn if the first event is older than this."""
-    form: Form | None = None
-    """How events are written; None: as core events."""
-    frame: Frame | None = None
-    """How the text of an event is put on the wire; None: as it is."""
-    most_bytes: int = PAGE_BYTES
+    """The result is `Torn` if the first event is older than this time in microseconds."""
+    formatter: EventFormatter | None = None
+    """Renders an event. None renders core events."""
+    wire_formatter: WireFormatter | None = None
+    """Wraps the text of an event for the wire. None leaves it as it is."""
+    max_bytes: int = MAX_PAGE_BYTES
 
     @property
-    def wanted(self) -> Wanted:
-        """What is read, apart from where."""
-        return Wanted(self.selection, self.limit, self.form, self.frame, self.most_bytes)
+    def page_spec(self) -> PageSpec:
+        """The part of the query that does not depend on the position."""
+        return PageSpec(self.selection, self.limit, self.formatter, self.wire_formatter, self.max_bytes)
 
 
-def follow(
+def long_poll_blocking(
     query: FeedQuery,
-    present: LogReader,
-    wake: Wake,
+    reader: LogReader,
+    notifier: ChangeNotifier,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> EventSeq:
-    """What `following` leads to, waiting in this thread."""
-    return waited(following(query, present, retention, monotonic), wake)
+    """Run `long_poll` on the calling thread."""
+    return run_blocking(long_poll(query, reader, retention, monotonic), notifier)
 
 
-def following(
+def long_poll(
     query: FeedQuery,
-    present: LogReader,
+    reader: LogReader,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
-    measure: Measure = unmeasured,
-) -> Reading[EventSeq]:
-    """Answer as soon as something matches, and after `timeout_s` in any case.
+    measure: Measure = ignore_metric,
+) -> SuspendableRead[EventSeq]:
+    """Return the selected events as soon as there are any, or `Empty` after `timeout_s`.
 
-    An answer always says how far it looked, so that whoever asks again after that misses nothing.
+    The result always contains the EventId up to which the log was searched. A client that continues after it misses
+    nothing.
     """
-    found = _following(query, query.after, query.timeout_s, present, retention, monotonic)
-    seq, _ = yield from _measured(found, measure)
+    read = _next_seq(query, query.after, query.timeout_s, reader, retention, monotonic)
+    seq, _ = yield from _with_metrics(read, measure)
     return seq
 
 
 def stream(
     query: FeedQuery,
-    present: LogReader,
+    reader: LogReader,
     retention: Retention,
     heartbeat_s: float | None = None,
-    once: bool = False,
+    first_page_only: bool = False,
     monotonic: Callable[[], float] = time.monotonic,
-    measure: Measure = unmeasured,
+    measure: Measure = ignore_metric,
 ) -> Stream[EventSeq | None]:
-    """One answer after the other until `timeout_s` or `limit`; None for each heartbeat without an event.
+    """Yield results until `timeout_s` or `limit` is reached, and None after each `heartbeat_s` without an event.
 
-    `once`: only until there are events. The last answer is `Empty` if the time was up, `Torn` if a gap was met.
+    With `first_page_only` the stream ends after the first events. The last result is `Empty` if the time is up, and
+    `Torn` if events after the position are no longer kept.
     """
     deadline = monotonic() + query.timeout_s
-    query = replace(query, most_bytes=query.most_bytes if once else PIECE_BYTES)
+    query = replace(query, max_bytes=query.max_bytes if first_page_only else MAX_CHUNK_BYTES)
     after, page = query.after, None
     while True:
         now = monotonic()
         remaining_s = max(deadline - now, 0.0)
-        patience_s = remaining_s if heartbeat_s is None else min(remaining_s, heartbeat_s)
-        found = _following(query, after, patience_s, present, retention, monotonic, page)
-        seq, page = yield from _measured(found, measure)
+        wait_s = remaining_s if heartbeat_s is None else min(remaining_s, heartbeat_s)
+        read = _next_seq(query, after, wait_s, reader, retention, monotonic, page)
+        seq, page = yield from _with_metrics(read, measure)
         match seq:
-            case NonEmpty(event_id, wires):
+            case NonEmpty(event_id, texts):
                 after = event_id
                 if query.limit is not None:
-                    query = replace(query, limit=query.limit - len(wires))
-                # Whoever reads slowly holds this for long: nothing of it stays here.
-                page, given = page and replace(page, wires=[]), [seq]
-                del seq, wires
-                yield given.pop()
-                if once or (query.limit is not None and query.limit <= 0):
+                    query = replace(query, limit=query.limit - len(texts))
+                # A slow client suspends this frame for long: it must not keep texts alive that were handed over.
+                page, results = page and replace(page, texts=[]), [seq]
+                del seq, texts
+                yield results.pop()
+                if first_page_only or (query.limit is not None and query.limit <= 0):
                     return
             case Torn():
                 yield seq
                 return
             case Empty(last_event_id):
                 after = last_event_id
-                if remaining_s <= patience_s or monotonic() < now + patience_s:
-                    yield seq  # the time is up, or the process ends
+                if remaining_s <= wait_s or monotonic() < now + wait_s:
+                    yield seq  # The time is up, or the process is shutting down.
                     return
                 yield None
 
 
-_Found = tuple[EventSeq, Page | None]
+_SeqAndPage = tuple[EventSeq, Page | None]
 
 
-def _measured(found: Reading[_Found], measure: Measure) -> Reading[_Found]:
-    """The reading; if it has to wait, whether that was in vain is measured."""
-    if measure is unmeasured:
-        return found
-    return _watched(found, measure)
+def _with_metrics(read: SuspendableRead[_SeqAndPage], measure: Measure) -> SuspendableRead[_SeqAndPage]:
+    """Count reads that had to wait, by whether they found an event."""
+    return read if measure is ignore_metric else _count_waits(read, measure)
 
 
-def _watched(found: Reading[_Found], measure: Measure) -> Reading[_Found]:
+def _count_waits(read: SuspendableRead[_SeqAndPage], measure: Measure) -> SuspendableRead[_SeqAndPage]:
     has_waited = False
     try:
-        wait = next(found)
+        wait = next(read)
         while True:
             has_waited = True
-            wait = found.send((yield wait))
+            wait = read.send((yield wait))
     except StopIteration as end:
         seq, page = end.value
     if has_waited and not isinstance(seq, Torn):
@@ -141,87 +149,88 @@ def _watched(found: Reading[_Found], measure: Measure) -> Reading[_Found]:
     return seq, page
 
 
-def _following(
+def _next_seq(
     query: FeedQuery,
     after: int | None,
     timeout_s: float,
-    present: LogReader,
+    reader: LogReader,
     retention: Retention,
     monotonic: Callable[[], float],
-    last: Page | None = None,
-) -> Reading[_Found]:
-    """The next answer after `after`, and the page it was found on; `last` is the page before, if there was one."""
+    last_page: Page | None = None,
+) -> SuspendableRead[_SeqAndPage]:
+    """Read the next result after `after`, and the page it comes from. `last_page` is the stream's previous page."""
     deadline = monotonic() + timeout_s
-    forgotten = retention.forgotten(query.server)
-    if after is not None and after < forgotten.last:
-        return Torn(forgotten.last), None
-    after = max(after or 0, forgotten.last)
-    seen, is_near = _start(query.server, present, after, forgotten, last)
-    start = seen
-    turns = count()
-    if is_near and timeout_s > 0:
-        # All up to here was seen a moment ago, and whoever waits is told of what came since.
-        known = yield Wait(seen, query.selection, timeout_s, next(turns))
-        if known is None:
-            return Empty(seen.last), last
-        seen = known
-    for turn in turns:
-        page = _page(query, present, seen, after, is_near=is_near or turn > 0)
+    boundary = retention.boundary(query.server)
+    if after is not None and after < boundary.event_id:
+        return Torn(boundary.event_id), None
+    after = max(after or 0, boundary.event_id)
+    position, is_near_end = _start(query.server, reader, after, boundary, last_page)
+    start = position
+    attempts = count()
+    if is_near_end and timeout_s > 0:
+        # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
+        head = yield Wait(position, query.selection, timeout_s, next(attempts))
+        if head is None:
+            return Empty(position.last_event_id), last_page
+        position = head
+    for attempt in attempts:
+        page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
         if _is_torn(query, page):
             return Torn(page.event_id), page
-        if page.wires:
-            is_delayed = turn > 0 and query.delay_s > 0
-            page = (yield from _delayed(query, present, start, after, monotonic)) if is_delayed else page
-            return NonEmpty(page.event_id, page.wires), page
-        seen = page.seen
+        if page.texts:
+            is_delayed = attempt > 0 and query.delay_s > 0
+            page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
+            return NonEmpty(page.event_id, page.texts), page
+        position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
             break
-        if page.complete:
-            known = yield Wait(seen, query.selection, remaining_s, turn)
-            if known is None:
+        if page.is_complete:
+            head = yield Wait(position, query.selection, remaining_s, attempt)
+            if head is None:
                 break
-            seen = known
+            position = head
     return Empty(page.event_id), page
 
 
-def _start(server: int, present: LogReader, after: int, forgotten: Forgotten, last: Page | None) -> tuple[Head, bool]:
-    """From where to look, and whether that is near the log's end."""
-    if last is not None and last.seen.last >= forgotten.last:
-        return last.seen, last.complete
-    return forgotten.before if after == forgotten.last else present.at(server, after), False
+def _start(
+    server: int, reader: LogReader, after: int, boundary: RetentionBoundary, last_page: Page | None
+) -> tuple[Head, bool]:
+    """Position to read from, and whether it is known to be near the end of the log."""
+    if last_page is not None and last_page.scanned_to.last_event_id >= boundary.event_id:
+        return last_page.scanned_to, last_page.is_complete
+    return boundary.head if after == boundary.event_id else reader.position_at(server, after), False
 
 
 def _is_torn(query: FeedQuery, page: Page) -> bool:
-    return query.oldest is not None and page.first_at is not None and page.first_at < query.oldest
+    return query.oldest is not None and page.first_at_us is not None and page.first_at_us < query.oldest
 
 
-def _delayed(
-    query: FeedQuery, present: LogReader, start: Head, after: int, monotonic: Callable[[], float]
-) -> Reading[Page]:
-    """Wait for more, then give all that came."""
-    until = monotonic() + query.delay_s
-    while (left_s := until - monotonic()) > 0:
-        if (yield Wait(present.log.head(query.server), query.selection, left_s)) is None:
+def _read_delayed(
+    query: FeedQuery, reader: LogReader, start: Head, after: int, monotonic: Callable[[], float]
+) -> SuspendableRead[Page]:
+    """Wait for `delay_s`, then read everything since `start`."""
+    deadline = monotonic() + query.delay_s
+    while (remaining_s := deadline - monotonic()) > 0:
+        if (yield Wait(reader.log.head(query.server), query.selection, remaining_s)) is None:
             break
-    return _page(query, present, start, after, is_near=False)
+    return _read_page(query, reader, start, after, is_near_end=False)
 
 
-def _page(query: FeedQuery, present: LogReader, seen: Head, after: int, is_near: bool) -> Page:
-    """What comes after `seen`; if that is near the log's end, the views are of no use."""
-    wanted = query.wanted
+def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:
+    """Read a page after `position`. Near the end of the log, scanning is faster than the views."""
+    spec = query.page_spec
     if query.limit is not None and query.limit < 0:
-        head = present.log.head(query.server)
-        back = present.back(head, query.selection)
-        return collected_back(back, head, max(after, seen.last), wanted)
-    if is_near:
-        return present.shared((seen, after, wanted), lambda: _near(present, seen, after, wanted))
-    ahead = present.ahead(seen, query.selection, commits_for(query.limit, query.selection))
-    page = collected(ahead.commits, seen, after, wanted)
-    if page.complete and page.seen.session < ahead.known.session:
-        return replace(page, seen=ahead.known, event_id=ahead.known.last)
+        head = reader.log.head(query.server)
+        commits = reader.commits_before(head, query.selection)
+        return collect_page_backwards(commits, head, max(after, position.last_event_id), spec)
+    max_commits = max_commits_for(query.limit, query.selection)
+    if is_near_end:
+        return reader.cached_page(
+            (position, after, spec), lambda: collect_page(reader.tail(position, max_commits), position, after, spec)
+        )
+    run = reader.commits_after(position, query.selection, max_commits)
+    page = collect_page(run.commits, position, after, spec)
+    if page.is_complete and page.scanned_to.session < run.complete_to.session:
+        return replace(page, scanned_to=run.complete_to, event_id=run.complete_to.last_event_id)
     return page
-
-
-def _near(present: LogReader, seen: Head, after: int, wanted: Wanted) -> Page:
-    return collected(present.after(seen, commits_for(wanted.limit, wanted.selection)), seen, after, wanted)

@@ -1,4 +1,12 @@
-"""The two ways to learn that a log has grown: be told, or look again."""
+"""Change notifiers: how waiting readers learn about new commits.
+
+`CommitNotifier` is for the process that writes the log: its writer publishes every commit. `PollingNotifier` is for
+processes that share only a database with the writers.
+
+Threads: any thread may call any method. `CommitNotifier` calls `Subscription.notify` on the publishing thread while it
+holds `_mutex`, so `notify` must neither block nor call the notifier.
+Locks: `_mutex` protects all state of `CommitNotifier` and is never held while reading the log.
+"""
 
 import threading
 import time
@@ -6,214 +14,216 @@ from collections import deque
 from collections.abc import Callable
 from itertools import chain, count, islice
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.event_filter import Selection
 
-FIRST_LOOK_S = 0.025
-LATEST_LOOK_S = 0.5
-DOUBLINGS = 3
-"""So often the pause between looks is doubled; then it grows by ..."""
-GROWTH = 0.05
-"""... this part of what was waited: whoever waited a second in vain may wait some milliseconds more."""
-REMEMBERED = 256
-"""Commits that a bell knows of each log, for those who come to wait a little late ..."""
-REMEMBERED_BYTES = 1024 * 1024
-"""... and how much of them together."""
+INITIAL_POLL_INTERVAL_S = 0.025
+MAX_POLL_INTERVAL_S = 0.5
+POLL_BACKOFF = Backoff(INITIAL_POLL_INTERVAL_S, max_s=0.2)
+"""Poll intervals double up to `max_s`. Beyond that they grow with the time waited, see `POLL_INTERVAL_GROWTH`."""
+POLL_INTERVAL_GROWTH = 0.05
+"""Share of the time waited so far that is added to the poll interval."""
+MAX_RECENT_COMMITS = 256
+"""Commits kept per log, so that a reader that subscribes late need not read the log again."""
+MAX_RECENT_BYTES = 1024 * 1024
+"""Maximum total body size of the commits kept per log."""
 
 
-class Waiter:
-    """Somebody who waits for something selected, and how they are told that it may have come."""
+class Subscription:
+    """A reader waiting for a selected event. `notify` is called at most once."""
 
-    __slots__ = ("known", "selection", "tell")
+    __slots__ = ("head", "notify", "selection")
 
-    def __init__(self, known: Head, selection: Selection, tell: Callable[[], None]) -> None:
-        self.known = known
-        """Nothing selected came up to here."""
+    def __init__(self, head: Head, selection: Selection, notify: Callable[[], None]) -> None:
+        self.head = head
+        """No selected event exists up to here."""
         self.selection = selection
-        self.tell = tell
+        self.notify = notify
 
 
-class Bell:
-    """Told by the writers of this process: wakes at once those who wait for what was written, and nobody else.
+class CommitNotifier:
+    """Wakes the subscribers of a commit as soon as the writer publishes it.
 
-    Whoever waits for the same is one group, and what is written is looked at once for each group.
+    Subscribers with equal selections form a group, and each commit is matched once per group.
     """
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._groups: dict[int, dict[Selection, dict[Waiter, None]]] = {}
-        self._recent: dict[int, _Recent] = {}
-        self._ends: dict[int, int] = {}
-        """The session with which each log that somebody waits for ended when it was looked at last."""
+        self._groups: dict[int, dict[Selection, dict[Subscription, None]]] = {}
+        self._recent: dict[int, _RecentCommits] = {}
+        self._last_sessions: dict[int, int] = {}
+        """Last session of each log that ever had a subscriber, as of the last `refresh`."""
         self._open = True
 
-    def ring(self, commit: Commit) -> None:
-        """The commit is in the log."""
+    def publish(self, commit: Commit) -> None:
+        """Wake the subscribers that select an event of `commit`, which is already stored."""
         server = commit.server
         with self._mutex:
             is_next, recent = self._is_next(commit), self._recent.get(server)
             if recent is None or not is_next:
-                # If it is not the next one, somebody else writes too: what came between has to be looked for.
-                recent = self._recent[server] = _Recent()
+                # After a gap, another process writes too. Readers must look at the log for the commits in between.
+                recent = self._recent[server] = _RecentCommits()
             recent.add(commit)
             if groups := self._groups.get(server):
-                before = Head(server, commit.session - 1, 0, commit.prev)
-                woken = [selection for selection in groups if not is_next or _selects(selection, commit)]
-                for waiter in chain.from_iterable(groups.pop(selection) for selection in woken):
-                    waiter.known = before if is_next else waiter.known
-                    waiter.tell()
+                before = Head(server, commit.session - 1, 0, commit.previous_event_id)
+                selections = [selection for selection in groups if not is_next or _selects(selection, commit)]
+                for subscription in chain.from_iterable(groups.pop(selection) for selection in selections):
+                    subscription.head = before if is_next else subscription.head
+                    subscription.notify()
 
-    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        """Return when something selected may have come after `seen`, or after `timeout_s`.
-
-        The answer is a head up to which nothing selected came; None once closed.
-        """
-        del turn
+    def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+        """Block until a selected event may exist after `head`, or until `timeout_s`. Implements `ChangeNotifier`."""
+        del attempt
         lock = threading.Lock()
         lock.acquire()
-        waiter = self.listen(seen, selection, lock.release)
+        subscription = self.subscribe(head, selection, lock.release)
         lock.acquire(timeout=min(max(timeout_s, 0.0), threading.TIMEOUT_MAX))
-        return self.leave(waiter)
+        return self.unsubscribe(subscription)
 
-    def listen(self, seen: Head, selection: Selection, tell: Callable[[], None]) -> Waiter:
-        """Have `tell` called once when something selected may have come after `seen`, perhaps at once.
+    def subscribe(self, head: Head, selection: Selection, notify: Callable[[], None]) -> Subscription:
+        """Have `notify` called once when a selected event may exist after `head`, perhaps before this returns."""
+        with self._mutex:
+            checked_head, may_have_match = self._check_recent(head, selection)
+            subscription = Subscription(checked_head, selection, notify)
+            self._last_sessions.setdefault(head.server, 0)
+            if may_have_match or not self._open:
+                notify()
+            else:
+                self._groups.setdefault(head.server, {}).setdefault(selection, {})[subscription] = None
+        return subscription
 
-        It is called by whoever writes, so it must take no time.
+    def unsubscribe(self, subscription: Subscription) -> Head | None:
+        """End a subscription, notified or not. Returns the position up to which no selected event exists.
+
+        Returns None if the notifier is closed.
         """
         with self._mutex:
-            known, has_come = self._looked(seen, selection)
-            waiter = Waiter(known, selection, tell)
-            self._ends.setdefault(seen.server, 0)
-            if has_come or not self._open:
-                tell()
-            else:
-                self._groups.setdefault(seen.server, {}).setdefault(selection, {})[waiter] = None
-        return waiter
-
-    def leave(self, waiter: Waiter) -> Head | None:
-        """Wait no more, told or not; the head up to which nothing selected came, None once closed."""
-        with self._mutex:
-            server = waiter.known.server
-            group = self._groups.get(server, {}).get(waiter.selection, {})
-            if waiter in group:
-                del group[waiter]
+            server = subscription.head.server
+            group = self._groups.get(server, {}).get(subscription.selection, {})
+            if subscription in group:
+                del group[subscription]
                 if not group:
-                    del self._groups[server][waiter.selection]
+                    del self._groups[server][subscription.selection]
                 recent = self._recent.get(server)
-                if recent is not None and recent.commits[-1].session > waiter.known.session:
-                    waiter.known = recent.commits[-1].head
-            return waiter.known if self._open else None
+                if recent is not None and recent.commits[-1].session > subscription.head.session:
+                    subscription.head = recent.commits[-1].head
+            return subscription.head if self._open else None
 
-    def stir(self, head: Callable[[int], Head]) -> None:
-        """Another process may have written: wake those whose log ends elsewhere than is known here."""
+    def refresh(self, read_head: Callable[[int], Head]) -> None:
+        """Wake the subscribers of logs that another process has extended. `read_head` reads a log's current head."""
         with self._mutex:
-            servers = list(self._ends)
+            servers = list(self._last_sessions)
         for server in servers:
-            end = head(server)
+            last_session = read_head(server).session
             with self._mutex:
-                self._ends[server] = end.session
+                self._last_sessions[server] = last_session
                 recent = self._recent.get(server)
-                groups = self._groups.get(server, {})
-                known = None if recent is None else recent.commits[-1].session
-                seen = min((w.known.session for w in chain.from_iterable(groups.values())), default=end.session)
-                if (seen if known is None else known) >= end.session:
+                if recent is not None:
+                    published_to = recent.commits[-1].session
+                else:
+                    subscriptions = chain.from_iterable(self._groups.get(server, {}).values())
+                    published_to = min((each.head.session for each in subscriptions), default=last_session)
+                if published_to >= last_session:
                     continue
                 self._recent.pop(server, None)
-                for waiter in chain.from_iterable(self._groups.pop(server, {}).values()):
-                    waiter.tell()
+                for subscription in chain.from_iterable(self._groups.pop(server, {}).values()):
+                    subscription.notify()
 
     def close(self) -> None:
-        """Send everybody who waits home."""
+        """Notify all subscribers. From now on `wait` and `unsubscribe` return None."""
         with self._mutex:
             self._open = False
             for groups in self._groups.values():
-                for waiter in chain.from_iterable(groups.values()):
-                    waiter.tell()
+                for subscription in chain.from_iterable(groups.values()):
+                    subscription.notify()
             self._groups.clear()
 
     def _is_next(self, commit: Commit) -> bool:
-        """Whether nothing unheard of lies between the commit and what is known here."""
+        """Whether `commit` directly follows the last published commit, or the heads of all subscribers."""
         recent = self._recent.get(commit.server)
         if recent is not None:
             return recent.commits[-1].session == commit.session - 1
-        waiting = chain.from_iterable(self._groups.get(commit.server, {}).values())
-        return all(waiter.known.session >= commit.session - 1 for waiter in waiting)
+        subscriptions = chain.from_iterable(self._groups.get(commit.server, {}).values())
+        return all(subscription.head.session >= commit.session - 1 for subscription in subscriptions)
 
-    def _looked(self, seen: Head, selection: Selection) -> tuple[Head, bool]:
-        """The head up to which nothing selected came after `seen`, and whether something may have come then."""
-        recent, end = self._recent.get(seen.server), self._ends.get(seen.server, 0)
-        last = 0 if recent is None else recent.commits[-1].session
-        if max(last, end) <= seen.session:
-            return seen, False
-        if recent is None or end > last:
-            return seen, True
-        known = seen.session - recent.commits[0].session + 1
-        if known < 0:
-            return seen, True
-        for commit in islice(recent.commits, known, None):
+    def _check_recent(self, head: Head, selection: Selection) -> tuple[Head, bool]:
+        """Match the recent commits after `head`.
+
+        Returns the position up to which no selected event exists, and whether one may exist after it.
+        """
+        recent, refreshed_to = self._recent.get(head.server), self._last_sessions.get(head.server, 0)
+        published_to = 0 if recent is None else recent.commits[-1].session
+        if max(published_to, refreshed_to) <= head.session:
+            return head, False
+        if recent is None or refreshed_to > published_to:
+            return head, True
+        skipped = head.session - recent.commits[0].session + 1
+        if skipped < 0:
+            return head, True
+        for commit in islice(recent.commits, skipped, None):
             if _selects(selection, commit):
-                return seen, True
-            seen = commit.head
-        return seen, False
+                return head, True
+            head = commit.head
+        return head, False
 
 
-class _Recent:
-    """The latest commits of a log, one after the other; the last one in any case."""
+class _RecentCommits:
+    """The latest commits of a log without gaps, at least one."""
 
-    __slots__ = ("commits", "size")
+    __slots__ = ("commits", "size_bytes")
 
     def __init__(self) -> None:
         self.commits: deque[Commit] = deque()
-        self.size = 0
+        self.size_bytes = 0
 
     def add(self, commit: Commit) -> None:
-        """One more; perhaps the first are forgotten."""
+        """Add the next commit and evict the oldest ones beyond the limits."""
         self.commits.append(commit)
-        self.size += len(commit.body)
-        while len(self.commits) > REMEMBERED or (self.size > REMEMBERED_BYTES and len(self.commits) > 1):
-            self.size -= len(self.commits.popleft().body)
+        self.size_bytes += len(commit.body)
+        while len(self.commits) > MAX_RECENT_COMMITS or (self.size_bytes > MAX_RECENT_BYTES and len(self.commits) > 1):
+            self.size_bytes -= len(self.commits.popleft().body)
 
 
-class Looking:
-    """Nobody tells: look again, soon at first, then less often.
+class PollingNotifier:
+    """Polls for new commits with increasing intervals.
 
-    `goes_on` tells whether the log has grown after a head. It is a cheap look that may come a moment too late, so that
-    only who has something to read, or no time left, reads.
+    `has_newer_commit` says whether the log has grown after a head. It may be eventually consistent: a cheap check that
+    avoids most reads of the log.
     """
 
     def __init__(
         self,
         pause: Callable[[float], None] = time.sleep,
-        goes_on: Callable[[Head], bool] = lambda _: True,
+        has_newer_commit: Callable[[Head], bool] = lambda _: True,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._pause = pause
-        self._goes_on = goes_on
+        self._has_newer_commit = has_newer_commit
         self._monotonic = monotonic
         self._open = True
 
-    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        """Return when something has come after `seen`, selected or not, or after `timeout_s`."""
+    def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+        """Block until any commit exists after `head`, or until `timeout_s`. Implements `ChangeNotifier`."""
         del selection
-        until_s = self._monotonic() + timeout_s
-        left_s = timeout_s
-        for look in count(turn):
-            self._pause(min(left_s, _look_s(look, timeout_s - left_s)))
-            left_s = until_s - self._monotonic()
-            if not self._open or left_s <= 0 or self._goes_on(seen):
+        deadline = self._monotonic() + timeout_s
+        remaining_s = timeout_s
+        for poll in count(attempt):
+            self._pause(min(remaining_s, _poll_interval_s(poll, timeout_s - remaining_s)))
+            remaining_s = deadline - self._monotonic()
+            if not self._open or remaining_s <= 0 or self._has_newer_commit(head):
                 break
-        return seen if self._open else None
+        return head if self._open else None
 
     def close(self) -> None:
-        """Let nobody look any more."""
+        """End all waits at their next poll."""
         self._open = False
 
 
-def _look_s(look: int, waited_s: float) -> float:
-    """The pause before a look."""
-    return min(LATEST_LOOK_S, FIRST_LOOK_S * 2.0 ** min(look, DOUBLINGS) + GROWTH * waited_s)
+def _poll_interval_s(poll: int, waited_s: float) -> float:
+    return min(MAX_POLL_INTERVAL_S, POLL_BACKOFF.delay_s(poll) + POLL_INTERVAL_GROWTH * waited_s)
 
 
 def _selects(selection: Selection, commit: Commit) -> bool:
-    return selection.everything or any(selection.selects(event) for event in commit.events)
+    return selection.selects_everything or any(selection.selects(event) for event in commit.events)

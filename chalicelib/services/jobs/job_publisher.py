@@ -1,7 +1,12 @@
-"""Job publishing: what AnyJob's controllers know about jobs before they tell about them, done for publishers.
+"""Publish job events according to the rules of AnyJob's controllers.
 
-What a job reports that nobody created is ignored, and said to be. The finish that completes a set of jobs brings the
-set's own finish with it, in the same commit; a publisher that sends it too does not double it.
+- An event about a job that does not exist is not written. It is reported as ignored.
+- If an event completes a job set, the set's finish event is written in the same commit. If the publisher sends that
+  event too, it is written once.
+
+Threads: any thread may publish. Locks: `_jobset_locks` serialize requests about the same job set, which would otherwise
+conflict and repeat their work. A request takes its locks in ascending order. `_known_jobs` has no lock: it is a cache
+whose updates are atomic.
 """
 
 import threading
@@ -14,221 +19,243 @@ from chalicelib.domain.errors import BadInput, Busy, ConditionFailed
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode_all
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.log.append import MOST_BYTES, MOST_EVENTS, Append, AppendCondition, encoded
+from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS, Append, AppendCondition, encode_within_limits
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.queries.event_filter import Either, ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import NonEmpty
-from chalicelib.domain.vocabularies import fold, job
+from chalicelib.domain.vocabularies import JOB_VOCABULARY, fold
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
-from chalicelib.domain.vocabularies.job.jobsets import finish_of, is_complete, is_over
-from chalicelib.services.feeds.feed import FeedQuery, following
-from chalicelib.services.feeds.suspension import at_once
-from chalicelib.services.log.publisher import Publish
-from chalicelib.services.objects.snapshots import events_of, snapshot
+from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, is_finish_due
+from chalicelib.services.feeds.feed import FeedQuery, long_poll
+from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.log.publisher import Publisher
+from chalicelib.services.objects.snapshots import object_events, snapshot
 from chalicelib.services.ports import Clock
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
-CREATED = ((JOB, "create", "*"),)
-MOST_KNOWN = 100_000
-"""So many jobs that exist are remembered."""
-TRIES = 64
-"""So often a request looks again because another process spoke of the same set."""
-TURNS = 64
-
-FINISHES = ((JOB, "finish", "*"), (JOBSET, "*"))
-"""What may change whether a set is complete or over."""
+CREATE_EVENTS = ((JOB, "create", "*"),)
+COMPLETION_EVENTS = ((JOB, "finish", "*"), (JOBSET, "*"))
+"""Events that may change whether a job set is complete or has ended."""
+MAX_KNOWN_JOBS = 100_000
+"""Maximum size of the cache of existing jobs."""
+MAX_KEYS_PER_QUERY = 100
+MAX_ATTEMPTS = 64
+"""Maximum number of attempts while other processes write about the same job sets."""
+LOCK_COUNT = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Ignored:
-    """An event that is not written, and why."""
+class IgnoredEvent:
+    """An event that is not written, and the reason."""
 
     place: int
+    """Index in the request."""
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What was written, or the log's head if nothing was; and what was not."""
+    """The outcome of a request: the commit, or the head of the log if nothing was written."""
 
     outcome: Appended | Head
-    ignored: tuple[Ignored, ...] = ()
+    ignored: tuple[IgnoredEvent, ...] = ()
 
 
-class JobPublishing:
-    """The way into the log for events of jobs."""
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """The events to write, the events to ignore, and a condition that fails if the job sets change meanwhile."""
 
-    def __init__(self, publish: Publish, present: LogReader, retention: Retention, clock: Clock) -> None:
-        self._publish = publish
-        self._present = present
+    events: Sequence[NewEvent]
+    ignored: tuple[IgnoredEvent, ...]
+    condition: AppendCondition | None
+
+
+class JobPublisher:
+    """Appends job events."""
+
+    def __init__(self, publisher: Publisher, reader: LogReader, retention: Retention, clock: Clock) -> None:
+        self._publisher = publisher
+        self._reader = reader
         self._retention = retention
         self._clock = clock
-        self._known: set[tuple[int, str]] = set()
-        self._turns = tuple(threading.Lock() for _ in range(TURNS))
+        self._known_jobs: set[tuple[int, str]] = set()
+        self._jobset_locks = tuple(threading.Lock() for _ in range(LOCK_COUNT))
 
-    def __call__(
+    def publish(
         self,
         server: int,
         events: Sequence[NewEvent],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
     ) -> Published:
-        """Write the events, in one commit, with what follows from them; a repeat is told what the first was told."""
-        asked = Append(server, encoded(events), "", condition).digest
-        with ExitStack() as turns:
-            # Of one process one at a time, for all but one would have to look again.
-            for turn in sorted({hash((server, number)) % TURNS for number in _sets_that_may_finish(events)}):
-                turns.enter_context(self._turns[turn])
-            return self._published(server, events, condition, idempotency_key, asked)
+        """Write the events and those that follow from them in one commit. A repeated request gets the same outcome."""
+        digest = Append(server, encode_within_limits(events), "", condition).digest
+        with ExitStack() as locks:
+            for index in sorted({hash((server, number)) % LOCK_COUNT for number in _affected_jobsets(events)}):
+                locks.enter_context(self._jobset_locks[index])
+            return self._publish(server, events, condition, idempotency_key, digest)
 
-    def _published(
+    def _publish(
         self,
         server: int,
         events: Sequence[NewEvent],
         condition: AppendCondition | None,
         idempotency_key: str | None,
-        asked: str,
+        digest: str,
     ) -> Published:
-        for tries in range(1, TRIES + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             plan = self._plan(server, events, condition)
-            if not plan.events and self._was_answered(server, idempotency_key):
+            if not plan.events and self._has_receipt(server, idempotency_key):
+                # A repeated request: publish all events to get the outcome of the first one.
                 plan = _Plan(events, (), None)
             try:
-                both, most = _both(condition, plan.condition), max(len(plan.events), MOST_EVENTS)
-                outcome = self._publish(server, plan.events, both, idempotency_key, asked, most).result()
+                both_conditions = _both(condition, plan.condition)
+                max_events = max(len(plan.events), MAX_EVENTS)
+                outcome = self._publisher.publish(
+                    server, plan.events, both_conditions, idempotency_key, digest, max_events
+                )
             except ConditionFailed as failure:
-                if plan.condition is None or self._breaks(server, condition, failure.event_id):
+                if plan.condition is None or self._violates(server, condition, failure.event_id):
                     raise
-                if tries == TRIES:
-                    raise Busy("too many publishers speak of the same set of jobs; nothing was written") from failure
-                continue  # something came about the sets meanwhile: look again
-            self._remember(server, events)
+                if attempt == MAX_ATTEMPTS:
+                    raise Busy("too many concurrent requests about the same job set. Nothing was written") from failure
+                continue  # The job sets have changed: plan again.
+            self._remember_jobs(server, events)
             if isinstance(outcome, Appended) and outcome.replayed:
-                return Published(outcome, _left_out(events, outcome))
+                return Published(outcome, _missing_events(events, outcome))
             return Published(outcome, plan.ignored)
-        raise AssertionError("the last try returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
-    def _breaks(self, server: int, condition: AppendCondition | None, event_id: int) -> bool:
-        """Whether it is the publisher's own condition that the event breaks."""
-        before = self._present.at(server, event_id - 1)
-        events = [event for commit in self._present.after(before, 1) for event in commit.events]
-        found = (event for event in events if event.event_id == event_id)
-        return condition is not None and condition.first_match(found) is not None
+    def _violates(self, server: int, condition: AppendCondition | None, event_id: int) -> bool:
+        """Whether the event violates the publisher's own condition."""
+        before = self._reader.position_at(server, event_id - 1)
+        events = [event for commit in self._reader.tail(before, 1) for event in commit.events]
+        candidates = (event for event in events if event.event_id == event_id)
+        return condition is not None and condition.first_match(candidates) is not None
 
-    def _was_answered(self, server: int, idempotency_key: str | None) -> bool:
+    def _has_receipt(self, server: int, idempotency_key: str | None) -> bool:
         if idempotency_key is None:
             return False
-        return self._present.log.receipt(server, idempotency_key, self._clock() // 1000) is not None
+        return self._reader.log.receipt(server, idempotency_key, self._clock() // 1000) is not None
 
-    def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> "_Plan":
-        known = self._known_jobs(server, events)
-        kept: dict[int, NewEvent] = {}
-        ignored: list[Ignored] = []
+    def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> _Plan:
+        job_keys = self._existing_jobs(server, events)
+        accepted: dict[int, NewEvent] = {}
+        ignored: list[IgnoredEvent] = []
         for place, event in enumerate(events):
-            if event.type[:2] in ((JOB, "progress"), (JOB, "finish")) and event.key not in known:
-                ignored.append(_ignored(place, event))
+            if _needs_existing_job(event) and event.key not in job_keys:
+                ignored.append(_ignored_event(place, event))
                 continue
             if event.type[:2] == (JOB, "create"):
-                known.add(event.key)
-            kept[place] = event
-        numbers = _sets_that_may_finish(kept.values())
+                job_keys.add(event.key)
+            accepted[place] = event
+        numbers = _affected_jobsets(accepted.values())
         if not numbers:
-            return _Plan([*kept.values()], tuple(ignored), None)
-        return self._with_sets(server, kept, ignored, numbers, condition)
+            return _Plan([*accepted.values()], tuple(ignored), None)
+        return self._plan_with_jobsets(server, accepted, ignored, numbers, condition)
 
-    def _known_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
-        """The keys of the jobs that exist already."""
-        asked = {event.key for event in events if event.type[:2] in ((JOB, "progress"), (JOB, "finish"))}
-        known = {key for key in asked if key is not None and (server, key) in self._known}
-        unsure = [key for key in asked - known if key is not None]
-        for start in range(0, len(unsure), 100):
-            known |= self._created(server, tuple(unsure[start : start + 100]))
-        self._known |= {(server, key) for key in known}
-        return set(known)
+    def _existing_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
+        """Keys of the jobs in `events` that exist in the log."""
+        keys = {event.key for event in events if _needs_existing_job(event)}
+        existing = {key for key in keys if key is not None and (server, key) in self._known_jobs}
+        unknown = [key for key in keys - existing if key is not None]
+        for start in range(0, len(unknown), MAX_KEYS_PER_QUERY):
+            existing |= self._created_jobs(server, tuple(unknown[start : start + MAX_KEYS_PER_QUERY]))
+        self._known_jobs |= {(server, key) for key in existing}
+        return set(existing)
 
-    def _created(self, server: int, keys: tuple[str, ...]) -> set[str]:
-        query = FeedQuery(server, Selection(types=CREATED, keys=keys), form=_key)
-        found: set[str] = set()
+    def _created_jobs(self, server: int, keys: tuple[str, ...]) -> set[str]:
+        """Those of `keys` for which the log has a create event."""
+        selection = Selection(types=CREATE_EVENTS, keys=keys)
+        created: set[str] = set()
         after: int | None = None
-        while isinstance(seq := at_once(following(_after(query, after), self._present, self._retention)), NonEmpty):
-            found |= set(seq.wires)
-            after = seq.event_id
-        return found
+        while True:
+            query = FeedQuery(server, selection, after, formatter=_job_key)
+            page = run_without_waiting(long_poll(query, self._reader, self._retention))
+            if not isinstance(page, NonEmpty):
+                return created
+            created |= set(page.texts)
+            after = page.event_id
 
-    def _with_sets(
+    def _plan_with_jobsets(
         self,
         server: int,
-        kept: dict[int, NewEvent],
-        ignored: list[Ignored],
+        accepted: dict[int, NewEvent],
+        ignored: list[IgnoredEvent],
         numbers: Sequence[int],
-        asked: AppendCondition | None,
-    ) -> "_Plan":
+        publisher_condition: AppendCondition | None,
+    ) -> _Plan:
+        """Add the finish events of the job sets that the accepted events complete, and ignore duplicates."""
         query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
-        found = snapshot(self._present, server, JOBSET, query)
-        if asked is not None and asked.after > found.event_id:
-            raise BadInput(f"after={asked.after} lies in the future: the last event is {found.event_id}")
-        selection = ObjectSelection(types=FINISHES, collection=JOBSET, query=query)
-        condition = AppendCondition(fail_if_events_match=selection, after=found.event_id)
+        jobsets = snapshot(self._reader, server, JOBSET, query)
+        if publisher_condition is not None and publisher_condition.after > jobsets.event_id:
+            raise BadInput(
+                f"after={publisher_condition.after} is beyond the end of the log: the last event is {jobsets.event_id}"
+            )
+        selection = ObjectSelection(types=COMPLETION_EVENTS, collection=JOBSET, query=query)
+        condition = AppendCondition(fail_if_events_match=selection, after=jobsets.event_id)
         finishes: list[NewEvent] = []
         for number in numbers:
-            state = found.states.get(f"/{number}")
-            own = [place for place, event in kept.items() if _is_finish_of(event, number)]
-            surplus = own if state is not None and is_over(state) else own[1:]
-            ignored += [_ignored(place, kept.pop(place)) for place in surplus]
-            if not own:
-                events = [*kept.values(), *finishes]
-                finishes += self._finish(server, ObjectRef(JOBSET, f"/{number}"), state, found.event_id, events)
-        return _Plan([*kept.values(), *finishes], tuple(sorted(ignored, key=lambda one: one.place)), condition)
+            state = jobsets.states.get(f"/{number}")
+            finish_places = [place for place, event in accepted.items() if _is_finish_of(event, number)]
+            surplus = finish_places if state is not None and has_ended(state) else finish_places[1:]
+            ignored += [_ignored_event(place, accepted.pop(place)) for place in surplus]
+            if not finish_places:
+                events = [*accepted.values(), *finishes]
+                finishes += self._finish_if_due(
+                    server, ObjectRef(JOBSET, f"/{number}"), state, jobsets.event_id, events
+                )
+        ignored_in_order = tuple(sorted(ignored, key=lambda event: event.place))
+        return _Plan([*accepted.values(), *finishes], ignored_in_order, condition)
 
-    def _finish(
+    def _finish_if_due(
         self, server: int, ref: ObjectRef, state: State | None, event_id: int, events: Sequence[NewEvent]
     ) -> list[NewEvent]:
-        """The set's finish, if these events complete it."""
+        """The finish event of a job set, if `events` complete it. `state` is its state as of `event_id`."""
         now_us = self._clock() * 1000
-        texts = encoded(events, len(events))
-        coming = [Event(Id(server, 1, place), now_us, now_us, text) for place, text in enumerate(texts, start=1)]
-        own = [event for event in coming if ref in job.objects_of(event.stored)]
-        for event in own:
+        texts = encode_within_limits(events, len(events))
+        decoded = [Event(Id(server, 1, instance), now_us, now_us, text) for instance, text in enumerate(texts, start=1)]
+        jobset_events = [event for event in decoded if ref in JOB_VOCABULARY.affected_objects(event.fields)]
+        for event in jobset_events:
             state = fold(JOBSET, state, event)
-        if state is None or not is_complete(state):
+        if state is None or not is_finish_due(state):
             return []
-        before = [*events_of(self._present, server, ref, event_id), *own]
-        with_own = ((event, job.own_json(event)) for event in before)
-        whole = job.whole(JOBSET, ((event, fields) for event, fields in with_own if fields is not None))
-        return [] if whole is None else [_fitting(texts, finish_of(whole))]
+        history = [*object_events(self._reader, server, ref, event_id), *jobset_events]
+        with_fields = ((event, JOB_VOCABULARY.native_json(event)) for event in history)
+        full_state = JOB_VOCABULARY.full_state(
+            JOBSET, ((event, fields) for event, fields in with_fields if fields is not None)
+        )
+        return [] if full_state is None else [_shrink_to_fit(texts, finish_event(full_state))]
 
-    def _remember(self, server: int, events: Sequence[NewEvent]) -> None:
-        if len(self._known) > MOST_KNOWN:
-            self._known.clear()
-        self._known |= {(server, e.key) for e in events if e.type[:2] == (JOB, "create") and e.key is not None}
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """What to write, what not, and under which condition."""
-
-    events: Sequence[NewEvent]
-    ignored: tuple[Ignored, ...]
-    condition: AppendCondition | None
+    def _remember_jobs(self, server: int, events: Sequence[NewEvent]) -> None:
+        if len(self._known_jobs) > MAX_KNOWN_JOBS:
+            self._known_jobs.clear()
+        created = (event.key for event in events if event.type[:2] == (JOB, "create"))
+        self._known_jobs |= {(server, key) for key in created if key is not None}
 
 
-def _ignored(place: int, event: NewEvent) -> Ignored:
+def _needs_existing_job(event: NewEvent) -> bool:
+    return event.type[:2] in ((JOB, "progress"), (JOB, "finish"))
+
+
+def _ignored_event(place: int, event: NewEvent) -> IgnoredEvent:
     number = str(event.key).rpartition("/")[2]
-    return Ignored(place, f"there is no job {number}" if event.type[0] == JOB else f"set {number} is over")
+    reason = f"there is no job {number}" if event.type[0] == JOB else f"job set {number} has already ended"
+    return IgnoredEvent(place, reason)
 
 
-def _left_out(events: Sequence[NewEvent], outcome: Appended) -> tuple[Ignored, ...]:
-    """What of the request is not in its commit."""
+def _missing_events(events: Sequence[NewEvent], outcome: Appended) -> tuple[IgnoredEvent, ...]:
+    """Events of the request that are not in its commit."""
     written = deque(event.text for event in outcome.commit.events)
     ignored = []
-    for place, (event, text) in enumerate(zip(events, encoded(events), strict=True)):
+    for place, (event, text) in enumerate(zip(events, encode_within_limits(events), strict=True)):
         if written and written[0] == text:
             written.popleft()
         else:
-            ignored.append(_ignored(place, event))
+            ignored.append(_ignored_event(place, event))
     return tuple(ignored)
 
 
@@ -236,41 +263,38 @@ def _is_finish_of(event: NewEvent, number: int) -> bool:
     return event.key == f"/{JOBSET}/{number}" and event.type[1] == "finishJobSet"
 
 
-def _fitting(texts: Sequence[str], finish: State) -> NewEvent:
-    """The set's finish; without its jobs where they are too large to be written together with `texts`."""
-    event = job.new_event(finish)
+def _shrink_to_fit(texts: Sequence[str], finish: State) -> NewEvent:
+    """The finish event of a job set, without its jobs if the commit with `texts` would be too large."""
+    event = JOB_VOCABULARY.new_event(finish)
     size = sum(len(text) + 2 for text in (*map(str.encode, texts), *encode_all([event])))
-    return event if size <= MOST_BYTES else job.new_event({**finish, "jobs": []})
+    return event if size <= MAX_BYTES else JOB_VOCABULARY.new_event({**finish, "jobs": []})
 
 
-def _sets_that_may_finish(events: Iterable[NewEvent]) -> list[int]:
-    found: set[int] = set()
+def _affected_jobsets(events: Iterable[NewEvent]) -> list[int]:
+    """Numbers of the job sets that the events may complete or end."""
+    numbers: set[int] = set()
     for event in events:
         fields = event.payload.data if isinstance(event.payload, JsonPayload) else {}
         if event.type[:2] == (JOB, "finish") and "jobset" in fields:
-            found.add(fields["jobset"])
+            numbers.add(fields["jobset"])
         if event.type[:2] == (JOBSET, "finishJobSet"):
-            found.add(int(str(event.key).rpartition("/")[2]))
-    return sorted(found)
+            numbers.add(int(str(event.key).rpartition("/")[2]))
+    return sorted(numbers)
 
 
-def _both(one: AppendCondition | None, other: AppendCondition | None) -> AppendCondition | None:
-    """The condition that holds if both do."""
-    if one is None or other is None:
-        return one or other
-    either = Either(
-        one=one.fail_if_events_match,
-        one_after=one.after,
-        other=other.fail_if_events_match,
-        other_after=other.after,
+def _both(first: AppendCondition | None, second: AppendCondition | None) -> AppendCondition | None:
+    """A condition that holds if both hold."""
+    if first is None or second is None:
+        return first or second
+    either = EitherSelection(
+        first=first.fail_if_events_match,
+        first_after=first.after,
+        second=second.fail_if_events_match,
+        second_after=second.after,
     )
-    return AppendCondition(fail_if_events_match=either, after=min(one.after, other.after))
+    return AppendCondition(fail_if_events_match=either, after=min(first.after, second.after))
 
 
-def _after(query: FeedQuery, after: int | None) -> FeedQuery:
-    return FeedQuery(query.server, query.selection, after, form=query.form)
-
-
-def _key(event: Event) -> str:
-    """The key of a job; none of what only looks like one."""
-    return "" if job.own_json(event) is None else event.stored.key or ""
+def _job_key(event: Event) -> str:
+    """The key of a job event. Empty if the event only has the type of one."""
+    return "" if JOB_VOCABULARY.native_json(event) is None else event.fields.key or ""

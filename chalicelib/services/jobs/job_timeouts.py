@@ -1,7 +1,7 @@
-"""Cleaning: what has been silent for longer than its timeout is said to be cleaned.
+"""Close jobs and job sets without events for longer than their timeout, by a `clean` event.
 
-A consumer keeps the jobs and sets that are open, each with the time of its last event; looking for those that are due
-is then a matter of a few records, however many jobs there have been.
+A consumer keeps the open jobs and sets, each with the time of its last event. So a run reads only a few records,
+however many jobs there have been.
 """
 
 import zlib
@@ -20,138 +20,145 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection
-from chalicelib.domain.views.record import FORMAT, Change, Checkpoint, Record
-from chalicelib.domain.vocabularies import job
+from chalicelib.domain.views.record import VIEW_FORMAT, Checkpoint, ConditionalWrite, Record
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB
-from chalicelib.domain.vocabularies.job.jobsets import clean_of
+from chalicelib.domain.vocabularies.job.jobsets import clean_event
 from chalicelib.services.consumers.consumer import Consumer, catch_up
-from chalicelib.services.log.publisher import Publish
-from chalicelib.services.objects.snapshots import one
+from chalicelib.services.log.publisher import Publisher
+from chalicelib.services.objects.snapshots import object_snapshot
 from chalicelib.services.ports import Clock, Views
 from chalicelib.services.reading.log_reader import LogReader
 
-RECORDS = 64
-MOST_AT_ONCE = 100
-"""Each is read exactly, so the more are cleaned before the views follow, the longer each takes."""
-_OPENS = ("create", "createJobSet")
-_ENDS = ("finish", "clean", "finishJobSet", "cleanJobSet")
+RECORD_COUNT = 64
+"""The open jobs of a log are spread over this many records, to keep them small."""
+MAX_PER_RUN = 100
+"""Limit of `clean` events per run. Each is checked against the commits that the views do not contain yet."""
+_OPENING_EVENTS = ("create", "createJobSet")
+_ENDING_EVENTS = ("finish", "clean", "finishJobSet", "cleanJobSet")
 
-_Open = dict[str, list[float | None]]
-"""By collection and path: the time of the last event in microseconds, and the timeout in seconds if it has its own."""
+_OpenJobs = dict[str, list[float | None]]
+"""By collection and path: time of the last event in microseconds, and the job's own timeout in seconds or None."""
 
 
 @dataclass(frozen=True, slots=True)
-class Cleaning:
-    """Looks for what is due, and says so in the log."""
+class JobTimeouts:
+    """Finds jobs and job sets that have timed out, and publishes their `clean` events."""
 
-    present: LogReader
+    reader: LogReader
     views: Views
-    publish: Publish
+    publisher: Publisher
     clock: Clock
     timeout_s: float
 
     @property
     def consumer(self) -> Consumer:
-        """The consumer that keeps what is open."""
-        return Consumer(f"clean-{FORMAT}", self._handle)
+        """The consumer that tracks open jobs."""
+        return Consumer(f"clean-{VIEW_FORMAT}", self._handle)
 
     def run(self, server: int, kept: Head | None = None, between: Callable[[], None] = lambda: None) -> int:
-        """Clean what is due now; how many that were. `between` is called between runs through the log."""
-        catch_up(self.consumer, server, self.present.log, self.views, kept, between=between)
-        cleaned = (1 for ref, last_us in self._due(server) if self._clean(server, ref, last_us))
-        return sum(islice(cleaned, MOST_AT_ONCE))
+        """Publish the `clean` events that are due and return how many.
+
+        `kept` is the head before the first kept commit. `between` is called between runs of commits.
+        """
+        catch_up(self.consumer, server, self.reader.log, self.views, kept, between_runs=between)
+        cleaned = (1 for ref, last_us in self._timed_out(server) if self._clean(server, ref, last_us))
+        return sum(islice(cleaned, MAX_PER_RUN))
 
     def _handle(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
         server = checkpoint.head.server
-        waiting = _by_record(commits)
-        while waiting:
-            stored = self.views.get(_view(server), sorted(waiting))
-            changes = [_changed(server, item, stored.get(item), events) for item, events in waiting.items()]
+        pending = _events_by_item(commits)
+        while pending:
+            stored = self.views.get(_view(server), sorted(pending))
+            changes = [_update_record(server, item, stored.get(item), events) for item, events in pending.items()]
             refused = self.views.put([change for change in changes if change is not None])
-            waiting = {change.record.item: waiting[change.record.item] for change in refused}
+            pending = {change.record.item: pending[change.record.item] for change in refused}
 
-    def _due(self, server: int) -> list[tuple[ObjectRef, float]]:
-        """What is due, with the time of its last event."""
+    def _timed_out(self, server: int) -> list[tuple[ObjectRef, float]]:
+        """Jobs and sets that are due, the longest overdue first, with the time of their last event."""
         now_us = self.clock() * 1000
-        found: list[tuple[float, ObjectRef, float]] = []
-        for record in self.views.get(_view(server), [f"{n:02d}" for n in range(RECORDS)]).values():
+        due: list[tuple[float, ObjectRef, float]] = []
+        for record in self.views.get(_view(server), [f"{n:02d}" for n in range(RECORD_COUNT)]).values():
             for name, (last_us, timeout_s) in from_json(record.data).items():
                 due_us = last_us + (self.timeout_s if timeout_s is None else timeout_s) * 1_000_000
                 if due_us < now_us:
                     collection, _, path = name.partition(":")
-                    found.append((due_us, ObjectRef(collection, path), last_us))
-        return [(ref, last_us) for _, ref, last_us in sorted(found)]
+                    due.append((due_us, ObjectRef(collection, path), last_us))
+        return [(ref, last_us) for _, ref, last_us in sorted(due)]
 
     def _clean(self, server: int, ref: ObjectRef, last_us: float) -> bool:
-        """Say that it was silent for too long, unless it has spoken up meanwhile, or is forgotten."""
+        """Publish the `clean` event, unless the job has newer events, has ended, or was deleted by retention."""
         try:
-            found = one(self.present, server, ref)
+            current = object_snapshot(self.reader, server, ref)
         except NotFound:
             return False
-        state = found.one(ref.path)
+        state = current.state_of(ref.path)
         if "finishedAt" in state or timestamps.parse(state["updatedAt"]) > last_us:
             return False
         query = PathQuery((PathPattern(ref.path),))
         selection = ObjectSelection(collection=ref.collection, query=query)
-        condition = AppendCondition(fail_if_events_match=selection, after=found.event_id)
-        own = _clean_job(state) if ref.collection == JOB else clean_of(state)
+        condition = AppendCondition(fail_if_events_match=selection, after=current.event_id)
+        clean = _clean_job_event(state) if ref.collection == JOB else clean_event(state)
         try:
-            self._say(server, own, condition)
+            self._publish(server, clean, condition)
         except ConditionFailed:
             return False
         return True
 
-    def _say(self, server: int, own: State, condition: AppendCondition) -> None:
+    def _publish(self, server: int, clean: State, condition: AppendCondition) -> None:
         try:
-            self.publish(server, [job.new_event(own)], condition).result()
-        except TooLarge:  # only the jobs of a set can be so many
-            self.publish(server, [job.new_event({**own, "jobs": []})], condition).result()
+            self.publisher.publish(server, [JOB_VOCABULARY.new_event(clean)], condition)
+        except TooLarge:
+            # Only the list of a set's jobs can be that long.
+            self.publisher.publish(server, [JOB_VOCABULARY.new_event({**clean, "jobs": []})], condition)
 
 
-def _clean_job(state: State) -> State:
+def _clean_job_event(state: State) -> State:
     fields = ("node", "id", "jobset", "type", "params", "props")
     return {"event": "clean", **{name: state[name] for name in fields if name in state}}
 
 
-def _by_record(commits: Iterable[Commit]) -> dict[str, list[tuple[str, Event, State]]]:
-    """The events of jobs and sets, by the record that keeps what they are about."""
-    found: dict[str, list[tuple[str, Event, State]]] = {}
+def _events_by_item(commits: Iterable[Commit]) -> dict[str, list[tuple[str, Event, State]]]:
+    """Events of jobs and sets with the name of the object and their native JSON, by item of the record."""
+    by_item: dict[str, list[tuple[str, Event, State]]] = {}
     for commit in commits:
         for event in commit.events:
-            refs = job.objects_of(event.stored)
-            own = job.own_json(event) if refs else None
-            for ref in refs if own is not None else ():
+            refs = JOB_VOCABULARY.affected_objects(event.fields)
+            fields = JOB_VOCABULARY.native_json(event) if refs else None
+            for ref in refs if fields is not None else ():
                 name = f"{ref.collection}:{ref.path}"
-                item = f"{zlib.crc32(name.encode()) % RECORDS:02d}"
-                found.setdefault(item, []).append((name, event, own or {}))
-    return found
+                item = f"{zlib.crc32(name.encode()) % RECORD_COUNT:02d}"
+                by_item.setdefault(item, []).append((name, event, fields or {}))
+    return by_item
 
 
-def _changed(
+def _update_record(
     server: int, item: str, stored: Record | None, events: Sequence[tuple[str, Event, State]]
-) -> Change | None:
-    found: _Open = {} if stored is None else from_json(stored.data)
-    to = 0 if stored is None else stored.to
-    new = [(name, event, own) for name, event, own in events if event.id.session > to]
-    for name, event, own in new:
-        about_itself = name.startswith(f"{event.stored.type[0]}:")
-        if about_itself and own["event"] in _ENDS:
-            found.pop(name, None)
-        elif about_itself and own["event"] in _OPENS:
-            found[name] = [event.event_id, _timeout_s(own)]
-        elif name in found:
-            found[name][0] = event.event_id
+) -> ConditionalWrite | None:
+    """Fold events into a record. None if it contains all of them already."""
+    open_jobs: _OpenJobs = {} if stored is None else from_json(stored.data)
+    folded_session = 0 if stored is None else stored.version
+    new = [(name, event, fields) for name, event, fields in events if event.id.session > folded_session]
+    for name, event, fields in new:
+        # Events of a job concern its set too, but do not open or end it.
+        is_own_event = name.startswith(f"{event.fields.type[0]}:")
+        if is_own_event and fields["event"] in _ENDING_EVENTS:
+            open_jobs.pop(name, None)
+        elif is_own_event and fields["event"] in _OPENING_EVENTS:
+            open_jobs[name] = [event.event_id, _own_timeout_s(fields)]
+        elif name in open_jobs:
+            open_jobs[name][0] = event.event_id
     if not new:
         return None
-    record = Record(_view(server), item, new[-1][1].id.session, to_json(found).decode())
-    return Change(record, None if stored is None else stored.to)
+    record = Record(_view(server), item, new[-1][1].id.session, to_json(open_jobs).decode())
+    return ConditionalWrite(record, None if stored is None else stored.version)
 
 
-def _timeout_s(own: State) -> float | None:
-    """The timeout that the job brings itself; what is no number is none."""
-    text = own["props"].get("clean_timeout", "")
+def _own_timeout_s(fields: State) -> float | None:
+    """The timeout in the job's properties. None if there is none or it is not a whole number."""
+    text = fields["props"].get("clean_timeout", "")
     return float(text) if text.isascii() and text.isdecimal() else None
 
 
 def _view(server: int) -> str:
-    return f"{server}.{FORMAT}/open"
+    return f"{server}.{VIEW_FORMAT}/open"

@@ -1,4 +1,4 @@
-"""OrderStatistics: how many orders are in which state, and when that changes."""
+"""Order statistics: the number of orders in each state, and a wait for the next change."""
 
 import time
 from collections import Counter
@@ -12,71 +12,76 @@ from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
-from chalicelib.domain.vocabularies.scheduler.statistics import Statistics, changed_text, counted, statistics
-from chalicelib.services.feeds.suspension import Reading, Wait
-from chalicelib.services.objects.snapshots import snapshot, state_at, touched
+from chalicelib.domain.vocabularies.scheduler.statistics import (
+    Statistics,
+    changed_event_text,
+    count_orders,
+    counters_for,
+)
+from chalicelib.services.feeds.suspension import SuspendableRead, Wait
+from chalicelib.services.objects.snapshots import events_by_object, snapshot, state_at
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 ORDERS = "order"
 
 
-def order_statistics(present: LogReader, server: int, query: PathQuery) -> tuple[int, Statistics]:
-    """The statistics of the orders that `query` means, and the EventId as of which they are right."""
-    found = snapshot(present, server, ORDERS, query)
-    return found.event_id, statistics(found.states.values())
+def order_statistics(reader: LogReader, server: int, query: PathQuery) -> tuple[int, Statistics]:
+    """The statistics of the orders that match `query`, and the EventId as of which they hold."""
+    orders = snapshot(reader, server, ORDERS, query)
+    return orders.event_id, count_orders(orders.states.values())
 
 
 @dataclass(frozen=True, slots=True)
 class StatisticsQuery:
-    """Whose statistics, since when, and how long to wait for a change."""
+    """Wait for a change of the statistics of the orders that match `query`."""
 
     server: int
     query: PathQuery
     after: int | None
-    """None: since now."""
+    """Compare with the statistics as of this EventId. None: with the current ones."""
     timeout_s: float
 
 
 def order_statistics_changed(
-    wanted: StatisticsQuery,
-    present: LogReader,
+    statistics_query: StatisticsQuery,
+    reader: LogReader,
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
-) -> Reading[EventSeq]:
-    """Exactly one event as soon as the statistics differ from what they were at `after`; computed, not stored."""
-    deadline = monotonic() + wanted.timeout_s
-    server, query, after = wanted.server, wanted.query, wanted.after
-    forgotten = retention.forgotten(server).last
-    if after is not None and after < forgotten:
-        return Torn(forgotten)
-    about_them = ObjectSelection(collection=ORDERS, query=query)
-    since = present.log.head(server).last if after is None else after
-    for turn in count():
-        seen, differ = _differ(present, server, query, since)
-        if differ:
-            event_id, now = order_statistics(present, server, query)
-            return NonEmpty(event_id, [changed_text(event_id, now)])
+) -> SuspendableRead[EventSeq]:
+    """One event as soon as the statistics differ from those as of `after`. The event is computed and not stored."""
+    deadline = monotonic() + statistics_query.timeout_s
+    server, query, after = statistics_query.server, statistics_query.query, statistics_query.after
+    first_kept = retention.boundary(server).event_id
+    if after is not None and after < first_kept:
+        return Torn(first_kept)
+    order_events = ObjectSelection(collection=ORDERS, query=query)
+    since = reader.log.head(server).last_event_id if after is None else after
+    for attempt in count():
+        head, has_changed = _compare(reader, server, query, since)
+        if has_changed:
+            event_id, statistics = order_statistics(reader, server, query)
+            return NonEmpty(event_id, [changed_event_text(event_id, statistics)])
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or (yield Wait(seen, about_them, remaining_s, turn)) is None:
-            return Empty(seen.last)
+        if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt)) is None:
+            return Empty(head.last_event_id)
     raise AssertionError("count() does not end")
 
 
-def _differ(present: LogReader, server: int, query: PathQuery, since: int) -> tuple[Head, bool]:
-    """How far the log was looked through, and whether the orders touched since then are counted otherwise now."""
+def _compare(reader: LogReader, server: int, query: PathQuery, since: int) -> tuple[Head, bool]:
+    """The head of the log, and whether the statistics as of it differ from those as of `since`."""
 
-    def wanted(ref: ObjectRef) -> bool:
+    def is_matching_order(ref: ObjectRef) -> bool:
         return ref.collection == ORDERS and vocabularies.matches(query, ref)
 
-    seen = present.at(server, since)
+    head = reader.position_at(server, since)
     refs: set[ObjectRef] = set()
-    for commit in present.after(seen):
-        refs.update(touched(commit, wanted))
-        seen = commit.head
+    for commit in reader.tail(head):
+        refs.update(events_by_object(commit, is_matching_order))
+        head = commit.head
     difference: Counter[str] = Counter()
     for ref in refs:
-        before, now = state_at(present, server, ref, since), state_at(present, server, ref, seen.last)
-        difference.update(counted(now) if now else ())
-        difference.subtract(counted(before) if before else ())
-    return seen, any(difference.values())
+        before, now = state_at(reader, server, ref, since), state_at(reader, server, ref, head.last_event_id)
+        difference.update(counters_for(now) if now else ())
+        difference.subtract(counters_for(before) if before else ())
+    return head, any(difference.values())

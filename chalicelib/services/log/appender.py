@@ -1,10 +1,15 @@
-"""Append: number events by conditional write, exactly once, whole or not at all."""
+"""Append events to a log with conditional writes: exactly once, and each request completely or not at all.
+
+Threads: any thread may call `precheck`, `head` and `deadline`. The attempts of one `GroupWrite` must not overlap.
+`_heads` and `_contention_level` are shared without a lock: a stale value only costs a retry.
+"""
 
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import (
     BadInput,
     Busy,
@@ -17,29 +22,31 @@ from chalicelib.domain.errors import (
 )
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
-from chalicelib.domain.log.append import RECEIPT_S, Append, AppendCondition, Receipt
-from chalicelib.domain.log.commit import Appended, Commit, chained, next_commit
-from chalicelib.services.log.write_plan import Outcome, Plan, Writing
-from chalicelib.services.ports import Clock, Log, Measure, unmeasured
+from chalicelib.domain.log.append import RECEIPT_TTL_S, Append, AppendCondition, Receipt
+from chalicelib.domain.log.commit import Appended, Commit, next_commit, verify_contiguous
+from chalicelib.services.log.write_plan import GroupWrite, Outcome, WritePlan
+from chalicelib.services.ports import Clock, Log, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 
-FIRST_PAUSE_S = 0.005
-LONGEST_PAUSE_S = 0.25
-MOST_STEPS = 6
-"""So often the first pause is doubled before it is longer than the longest."""
-CALMING_STEPS = 3
-"""A request begins so many steps below where the one before it ended: in a crowd nobody begins with the shortest."""
-PATIENCE_S = 4.0
-"""Whoever has waited so long goes before those who have just come: the longer, the shorter the pauses ..."""
-LEAST_PART = 0.05
-"""... but never shorter than this part."""
-DEADLINE_S = 10.0
+BACKOFF = Backoff(initial_s=0.005, max_s=0.25)
+MAX_CONTENTION_LEVEL = 6
+"""Backoff step from which on pauses are as long as `BACKOFF.max_s`."""
+CONTENTION_DECAY = 3
+"""A write starts this many backoff steps below the step at which the previous write succeeded.
+
+Under contention, writers then do not all begin with the shortest pause.
+"""
+FAIRNESS_WINDOW_S = 4.0
+"""Pauses shrink linearly with the time a write has been waiting, until this time, so that old writes go first."""
+MIN_BACKOFF_FACTOR = 0.05
+"""Smallest factor by which waiting shrinks the pauses."""
+APPEND_TIMEOUT_S = 10.0
 
 
 class Appender:
-    """Writes to the log and remembers, as a guess, where each log ends.
+    """Writes to the logs, and caches the head of each log.
 
-    A wrong guess costs a retry, never an event: the store refuses a session that is taken.
+    A stale head costs a retry, never an event, because the store refuses a session that is already taken.
     """
 
     def __init__(
@@ -48,176 +55,178 @@ class Appender:
         clock: Clock,
         pause: Callable[[float], None] = time.sleep,
         monotonic: Callable[[], float] = time.monotonic,
-        present: LogReader | None = None,
-        measure: Measure = unmeasured,
-        chance: random.Random | None = None,
-        left_s: Callable[[], float] = lambda: DEADLINE_S,
+        reader: LogReader | None = None,
+        measure: Measure = ignore_metric,
+        rng: random.Random | None = None,
+        remaining_s: Callable[[], float] = lambda: APPEND_TIMEOUT_S,
     ) -> None:
         self._log = log
-        self._present = present or LogReader(log, NoViews())
+        self._reader = reader or LogReader(log, NoViews())
         self._clock = clock
         self._pause = pause
         self.monotonic = monotonic
         self._measure = measure
-        self._chance = chance or random.Random()
-        self._left_s = left_s
+        self._rng = rng or random.Random()
+        self._remaining_s = remaining_s
         self._heads: dict[int, Head] = {}
-        self._crowd = 0
-        """With which step the next request begins, should another be first."""
+        self._contention_level = 0
+        """Backoff step at which the next write starts if it meets a conflict."""
 
     def append(self, append: Append) -> Appended:
-        """Write one request, or raise why it is refused."""
-        return granted(self.append_group([self.checked(append)])[0])
+        """Write one request. Raises the reason if it is refused."""
+        return unwrap(self.append_group([self.precheck(append)])[0])
 
-    def checked(self, append: Append) -> Append:
-        """`append` with its condition checked against all there is, however long that takes.
+    def precheck(self, append: Append) -> Append:
+        """Check the condition of `append` against the whole log, and note in the result how far it was checked.
 
-        Writing then has only the few commits to look at that came since.
+        This may read a long log. Only the commits after it then have to be checked while writing.
         """
         condition = append.condition
-        if condition is None or self._was_granted(append):
+        if condition is None or self._has_receipt(append):
             return append
         head = self.head(append.server)
-        if condition.after > head.last:
+        if condition.after > head.last_event_id:
             head = self._heads[append.server] = self._log.head(append.server)
-            if condition.after > head.last:
-                raise BadInput(f"after={condition.after} lies in the future: the last event is {head.last}")
-        start = self._present.at(append.server, condition.after)
-        ahead = self._present.ahead(start, condition.fail_if_events_match)
+            if condition.after > head.last_event_id:
+                raise BadInput(
+                    f"after={condition.after} is beyond the end of the log: the last event is {head.last_event_id}"
+                )
+        start = self._reader.position_at(append.server, condition.after)
+        run = self._reader.commits_after(start, condition.fail_if_events_match)
         try:
-            end = _refuse_match(condition, ahead.commits) or ahead.known
+            end = _reject_match(condition, run.commits) or run.complete_to
         except ConditionFailed:
-            # What matches may be this very request, written since we looked for its receipt.
-            if self._was_granted(append):
+            # The match may be this very request, if it was written after the receipt was looked up.
+            if self._has_receipt(append):
                 return append
             raise
-        return append._replace(checked=end if end.session > ahead.known.session else ahead.known)
+        return append._replace(verified_head=end if end.session > run.complete_to.session else run.complete_to)
 
     def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
-        """Write several requests at once, each its own session; the outcome of each, in order.
+        """Write several requests in one transaction, each as its own session. Returns the outcomes in order.
 
-        Raises `Busy` if others kept winning until the deadline (nothing written), and `Unavailable` if the
-        store did not answer (it may have written all of it).
+        Raises `Busy` if other writers won until the deadline, and nothing was written. Raises `Unavailable` if the
+        store did not answer, and everything may have been written.
         """
-        writing = self.begin(appends, self.deadline())
-        while (outcomes := self.attempt(writing)) is None:
-            self.pause(writing)
+        write = self.begin(appends, self.deadline())
+        while (outcomes := self.attempt(write)) is None:
+            self.pause(write)
         return outcomes
 
     def deadline(self) -> float:
-        """When a request that comes now is tried for the last time."""
-        return self.monotonic() + min(DEADLINE_S, self._left_s())
+        """Monotonic time until which a request that arrives now is retried."""
+        return self.monotonic() + min(APPEND_TIMEOUT_S, self._remaining_s())
 
-    def begin(self, appends: Sequence[Append], deadline: float) -> Writing:
-        """Requests that are to be written together."""
-        return Writing(appends, deadline, self.monotonic(), self._crowd)
+    def begin(self, appends: Sequence[Append], deadline: float) -> GroupWrite:
+        """Start the write of a group. The caller calls `attempt` until it returns outcomes."""
+        return GroupWrite(appends, deadline, self.monotonic(), self._contention_level)
 
-    def attempt(self, writing: Writing) -> list[Outcome] | None:
-        """Try once to write a group; None: it has to be tried again, after a pause."""
+    def attempt(self, write: GroupWrite) -> list[Outcome] | None:
+        """Try to write a group. Returns None if the caller has to try again after `pause`."""
         try:
-            plan = writing.plan = writing.plan or self._plan(writing.appends)
+            plan = write.plan = write.plan or self._plan(write.appends)
             self._perform(plan)
         except Conflict as conflict:
-            # Somebody else has the place, so nothing of ours was written: it is numbered anew.
-            writing.plan, writing.is_unknown = None, False
-            self._try_again(writing, "Conflicts", _contended(conflict))
-            writing.pause_s = self._jittered(writing.step, self.monotonic() - writing.began_s)
-            writing.step, writing.silences = writing.step + 1, 0
+            # Another writer took the session, so nothing of this plan was written. Plan again with new sessions.
+            write.plan, write.may_be_written = None, False
+            self._prepare_retry(write, "Conflicts", _contended(conflict))
+            write.pause_s = self._jittered_pause_s(write.backoff_step, self.monotonic() - write.started_s)
+            write.backoff_step, write.unanswered_attempts = write.backoff_step + 1, 0
         except Unwritable as failure:
-            if writing.is_unknown:
-                raise Unavailable(f"{failure} now; before that it may have been") from failure
+            if write.may_be_written:
+                raise Unavailable(f"{failure}; an earlier attempt may have been written") from failure
             raise
         except Unavailable as failure:
-            writing.is_unknown = writing.plan is not None
-            self._try_again(writing, "Retries", failure)
-            writing.pause_s = self._jittered(writing.silences)
-            writing.silences += 1
+            write.may_be_written = write.plan is not None
+            self._prepare_retry(write, "Retries", failure)
+            write.pause_s = self._jittered_pause_s(write.unanswered_attempts)
+            write.unanswered_attempts += 1
         else:
-            self._crowd = min(max(writing.step - CALMING_STEPS, 0), MOST_STEPS)
-            self._heads.update(plan.heads)
+            self._contention_level = min(max(write.backoff_step - CONTENTION_DECAY, 0), MAX_CONTENTION_LEVEL)
+            self._heads.update(plan.new_heads)
             self._count(plan)
             return plan.outcomes
         return None
 
-    def pause(self, writing: Writing) -> None:
-        """Wait before the next try."""
-        self._pause(writing.pause_s)
+    def pause(self, write: GroupWrite) -> None:
+        """Wait before the next attempt."""
+        self._pause(write.pause_s)
 
     def head(self, server: int) -> Head:
-        """Where the log ends, as far as this writer knows."""
+        """The cached head of the log, which may be stale."""
         head = self._heads.get(server)
         if head is None:
             head = self._heads[server] = self._log.head(server)
         return head
 
-    def _perform(self, plan: Plan) -> None:
+    def _perform(self, plan: WritePlan) -> None:
         if plan.commits:
             self._log.append(plan.commits, plan.receipts, plan.now_ms // 1000)
 
-    def _try_again(self, writing: Writing, measured: str, reason: Exception) -> None:
-        """Guess no more where the logs end; at the deadline there is no next try, for this reason."""
+    def _prepare_retry(self, write: GroupWrite, metric: str, reason: Exception) -> None:
+        """Drop cached heads. Raise `reason` once the deadline has passed."""
         self._heads.clear()
-        if self.monotonic() > writing.deadline:
+        if self.monotonic() > write.deadline:
             raise reason
-        self._measure(measured)
+        self._measure(metric)
 
-    def _count(self, plan: Plan) -> None:
-        if plan.commits and self._measure is not unmeasured:
+    def _count(self, plan: WritePlan) -> None:
+        if plan.commits and self._measure is not ignore_metric:
             self._measure("Commits", len(plan.commits))
-            self._measure("Events", sum(commit.n for commit in plan.commits))
+            self._measure("Events", sum(commit.event_count for commit in plan.commits))
 
-    def _plan(self, appends: Sequence[Append]) -> Plan:
-        plan = Plan(self._clock())
+    def _plan(self, appends: Sequence[Append]) -> WritePlan:
+        plan = WritePlan(self._clock())
         for append in appends:
             try:
-                outcome = self._outcome(append, plan, plan.now_ms)
+                outcome = self._plan_append(append, plan)
             except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
 
-    def _outcome(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
+    def _plan_append(self, append: Append, plan: WritePlan) -> Outcome:
         if append.idempotency_key is None:
-            return self._planned(append, plan, now_ms)
+            return self._plan_commit(append, plan)
         try:
-            return self._replayed(append, plan, now_ms) or self._planned(append, plan, now_ms)
+            return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
-            # What matches may be this very request, written since we looked for its receipt.
-            return self._replayed(append, plan, now_ms) or refusal
+            # The match may be this very request, if it was written after the receipt was looked up.
+            return self._replay(append, plan) or refusal
 
-    def _replayed(self, append: Append, plan: Plan, now_ms: int) -> Outcome | None:
-        """The first answer to this idempotency key, if it was used before."""
+    def _replay(self, append: Append, plan: WritePlan) -> Outcome | None:
+        """The outcome of the first request with this idempotency key, if there was one."""
         key = append.idempotency_key
         if key is None:
             return None
-        receipt = plan.receipt(append.server, key) or self._log.receipt(append.server, key, now_ms // 1000)
+        receipt = plan.receipt(append.server, key) or self._log.receipt(append.server, key, plan.now_ms // 1000)
         if receipt is None:
             return None
         if receipt.digest != append.digest:
             raise KeyReused(key)
         return Appended(self._commit(append.server, receipt.session, plan), replayed=True)
 
-    def _was_granted(self, append: Append) -> bool:
+    def _has_receipt(self, append: Append) -> bool:
         key = append.idempotency_key
         return key is not None and self._log.receipt(append.server, key, self._clock() // 1000) is not None
 
-    def _commit(self, server: int, session: int, plan: Plan) -> Commit:
-        planned = (commit for commit in plan.of_server(server) if commit.session == session)
+    def _commit(self, server: int, session: int, plan: WritePlan) -> Commit:
+        planned = (commit for commit in plan.commits_of(server) if commit.session == session)
         commit = next(planned, None) or self._log.commit(server, session)
         if commit is None:
-            raise BadInput("the first request with this Idempotency-Key was granted, but is no longer kept")
+            raise BadInput("a request with this Idempotency-Key was written, but its events are no longer kept")
         return commit
 
-    def _planned(self, append: Append, plan: Plan, now_ms: int) -> Outcome:
-        # Read once: other threads may learn of a later head any time, and what lies between must not go unchecked.
-        stored = plan.stored.setdefault(append.server, self.head(append.server))
-        self._check_condition(append, stored, plan)
-        head = plan.heads.get(append.server, stored)
-        commit = next_commit(head, append, now_ms)
-        if commit.last >= EVENT_ID_END:
+    def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
+        # Read the cached head once: other threads may update it, and a commit in between must not go unchecked.
+        base_head = plan.base_heads.setdefault(append.server, self.head(append.server))
+        self._check_condition(append, base_head, plan)
+        head = plan.new_heads.get(append.server, base_head)
+        commit = next_commit(head, append, plan.now_ms)
+        if commit.last_event_id >= EVENT_ID_END:
             raise Busy("the clock is beyond the year 2255")
         plan.commits.append(commit)
-        plan.heads[append.server] = commit.head
+        plan.new_heads[append.server] = commit.head
         if append.idempotency_key is not None:
             plan.receipts.append(
                 Receipt(
@@ -226,34 +235,33 @@ class Appender:
                     append.digest,
                     commit.session,
                     append.request_id,
-                    now_ms // 1000 + RECEIPT_S,
+                    plan.now_ms // 1000 + RECEIPT_TTL_S,
                 )
             )
         return Appended(commit)
 
-    def _check_condition(self, append: Append, stored: Head, plan: Plan) -> None:
-        """Look at what came since `checked`, up to the head at least; the conditional write covers what comes now."""
+    def _check_condition(self, append: Append, base_head: Head, plan: WritePlan) -> None:
+        """Check the commits since `precheck`, up to `base_head` at least. The conditional write covers later ones."""
         if append.condition is None:
             return
-        checked = append.checked or Head(append.server)
-        tail = self._log.read(append.server, checked.session) if checked.session < stored.session else iter(())
-        _refuse_match(append.condition, chain(chained(checked, tail), plan.of_server(append.server)))
+        verified = append.verified_head or Head(append.server)
+        tail = self._log.read(append.server, verified.session) if verified.session < base_head.session else iter(())
+        _reject_match(append.condition, chain(verify_contiguous(verified, tail), plan.commits_of(append.server)))
 
-    def _jittered(self, step: int, waited_s: float = 0.0) -> float:
-        """Full jitter: anywhere between nothing and a limit that grows with each step, and shrinks with patience."""
-        limit_s = min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2 ** min(step, MOST_STEPS))
-        return self._chance.uniform(0, limit_s * max(1 - waited_s / PATIENCE_S, LEAST_PART))
+    def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
+        """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""
+        return self._rng.uniform(0, BACKOFF.delay_s(step, max(1 - waited_s / FAIRNESS_WINDOW_S, MIN_BACKOFF_FACTOR)))
 
 
-def granted(outcome: Outcome) -> Appended:
-    """The outcome itself, or raise it if it is a refusal."""
+def unwrap(outcome: Outcome) -> Appended:
+    """Return a success, or raise a refusal."""
     if isinstance(outcome, Appended):
         return outcome
     raise outcome
 
 
-def _refuse_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head | None:
-    """The head after the last of `commits`, unless one of them breaks the condition."""
+def _reject_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head | None:
+    """Return the head after the last of `commits`. Raises `ConditionFailed` if one of them matches the condition."""
     head = None
     for commit in commits:
         match = condition.first_match(commit.events)

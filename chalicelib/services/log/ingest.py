@@ -1,32 +1,34 @@
-"""Ingest: a batch of queued messages becomes one commit per organization.
+"""Ingest: write a batch of queued messages as one commit per organization.
 
-The queue is FIFO with one group per organization and may deliver a message again. So the commit's request id carries
-the sequence number of the last message in it: whoever gets a message for the second time looks whether it is in the
-log already. Messages delivered for the first time cannot be, and cost no look.
+The queue is FIFO with one message group per organization, and it may deliver a message more than once. The request id
+of each commit therefore contains the sequence number of its last message. When a message is delivered again, ingest
+looks in the log for the last sequence number written. Messages delivered for the first time need no such lookup.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from chalicelib.domain.errors import Refused
-from chalicelib.domain.log.append import MOST_BYTES, MOST_EVENTS, Append
-from chalicelib.domain.log.ingest_message import Failure, Message
+from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS, Append
+from chalicelib.domain.log.ingest_message import IngestFailure, IngestMessage
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log
 
-CLOCKS_DIFFER_MS = 15 * 60 * 1000
-"""The queue's clock and ours may differ by this much."""
+MAX_CLOCK_SKEW_MS = 15 * 60 * 1000
+"""Maximum difference between the queue's clock and ours."""
 
-_PREFIX = "sqs-"
+_REQUEST_ID_PREFIX = "sqs-"
 
 
-def ingest(messages: Sequence[Message], organizations: Organizations, appender: Appender, log: Log) -> list[Failure]:
-    """Write the messages, in order within each organization; return those that failed.
+def ingest(
+    messages: Sequence[IngestMessage], organizations: Organizations, appender: Appender, log: Log
+) -> list[IngestFailure]:
+    """Write the messages, in order within each organization, and return those that failed.
 
-    After a failure the rest of its organization fails too, or they would overtake it.
+    After a failure the remaining messages of the same organization fail too, so that they cannot overtake it.
     """
-    failures: list[Failure] = []
+    failures: list[IngestFailure] = []
     by_organization = sorted(messages, key=lambda message: message.organization)
     for organization, group in groupby(by_organization, key=lambda message: message.organization):
         in_order = sorted(group, key=lambda message: message.sequence)
@@ -35,59 +37,61 @@ def ingest(messages: Sequence[Message], organizations: Organizations, appender: 
 
 
 def _ingest_organization(
-    organization: str, messages: list[Message], organizations: Organizations, appender: Appender, log: Log
-) -> list[Failure]:
-    waiting = list(messages)
+    organization: str, messages: list[IngestMessage], organizations: Organizations, appender: Appender, log: Log
+) -> list[IngestFailure]:
+    remaining = list(messages)
     try:
         server = organizations.server(organization)
-        written = _written(server, messages, log)
-        waiting = [message for message in messages if message.sequence > written]
-        for chunk in _chunks(waiting):
+        written_to = _last_written_sequence(server, messages, log)
+        remaining = [message for message in messages if message.sequence > written_to]
+        for chunk in _chunks(remaining):
             texts = tuple(text for message in chunk for text in _texts(message))
             if texts:
-                appender.append(Append(server, texts, f"{_PREFIX}{chunk[-1].sequence}"))
-            waiting = waiting[len(chunk) :]
-    except Exception as failure:  # whatever it is, the queue keeps the messages and brings them again
-        return [Failure(message.message_id, failure) for message in waiting]
+                appender.append(Append(server, texts, f"{_REQUEST_ID_PREFIX}{chunk[-1].sequence}"))
+            remaining = remaining[len(chunk) :]
+    except Exception as failure:  # Any error: the queue keeps the messages and delivers them again.
+        return [IngestFailure(message.message_id, failure) for message in remaining]
     return []
 
 
-def _written(server: int, messages: Sequence[Message], log: Log) -> int:
-    """The last sequence number that is in the log already."""
-    since = [message.first_received_ms for message in messages if message.first_received_ms]
-    if not since:
+def _last_written_sequence(server: int, messages: Sequence[IngestMessage], log: Log) -> int:
+    """Sequence number of the last ingested message in the log, or 0 if no message was delivered before."""
+    first_received_ms = [message.first_received_ms for message in messages if message.first_received_ms]
+    if not first_received_ms:
         return 0
-    oldest = (min(since) - CLOCKS_DIFFER_MS) * 1000
-    for commit in log.read_back(server, log.head(server).session + 1):
-        if commit.last < oldest:
+    oldest_us = (min(first_received_ms) - MAX_CLOCK_SKEW_MS) * 1000
+    for commit in log.read_backwards(server, log.head(server).session + 1):
+        if commit.last_event_id < oldest_us:
             break
-        if commit.request_id.startswith(_PREFIX):
-            return int(commit.request_id.removeprefix(_PREFIX))
+        if commit.request_id.startswith(_REQUEST_ID_PREFIX):
+            return int(commit.request_id.removeprefix(_REQUEST_ID_PREFIX))
     return 0
 
 
-def _chunks(messages: Sequence[Message]) -> Iterator[list[Message]]:
-    """The messages in as few commits as the limits allow; one that cannot be read stands alone."""
-    chunk: list[Message] = []
-    events = size = 0
+def _chunks(messages: Sequence[IngestMessage]) -> Iterator[list[IngestMessage]]:
+    """Group the messages into as few commits as the limits allow. An invalid message starts a new chunk."""
+    chunk: list[IngestMessage] = []
+    event_count = size_bytes = 0
     for message in messages:
-        n, length = _measure(message)
-        if chunk and (events + n > MOST_EVENTS or size + length > MOST_BYTES or isinstance(message.texts, Refused)):
+        message_events, message_bytes = _measure(message)
+        is_over_limit = event_count + message_events > MAX_EVENTS or size_bytes + message_bytes > MAX_BYTES
+        if chunk and (is_over_limit or isinstance(message.texts, Refused)):
             yield chunk
-            chunk, events, size = [], 0, 0
+            chunk, event_count, size_bytes = [], 0, 0
         chunk.append(message)
-        events, size = events + n, size + length
+        event_count, size_bytes = event_count + message_events, size_bytes + message_bytes
     if chunk:
         yield chunk
 
 
-def _measure(message: Message) -> tuple[int, int]:
+def _measure(message: IngestMessage) -> tuple[int, int]:
+    """Number of events and their size in bytes."""
     if isinstance(message.texts, Refused):
         return 0, 0
     return len(message.texts), sum(len(text.encode()) + 2 for text in message.texts)
 
 
-def _texts(message: Message) -> tuple[str, ...]:
+def _texts(message: IngestMessage) -> tuple[str, ...]:
     if isinstance(message.texts, Refused):
         raise message.texts
     return message.texts

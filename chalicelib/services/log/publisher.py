@@ -1,43 +1,68 @@
-"""Publish: events of a publisher become a commit."""
+"""Publish events: encode them and append them to a log."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
+from typing import Protocol
 
 from chalicelib.domain.events.event import NewEvent
-from chalicelib.domain.log.append import MOST_EVENTS, Append, AppendCondition, encoded
-from chalicelib.services.log.append_future import Pending, Settled
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import MAX_EVENTS, Append, AppendCondition, encode_within_limits
+from chalicelib.domain.log.commit import Appended
 from chalicelib.services.ports import Log
 
 
+class AppendQueue(Protocol):
+    """Writes appends, alone or in groups."""
+
+    def submit(self, append: Append) -> Future[Appended]:
+        """Queue an append. It is written by the next `flush` at the latest."""
+
+    def append(self, append: Append) -> Appended:
+        """Write one append and wait for its outcome. Raises the reason if it is refused."""
+
+    def flush(self, max_wait_s: float) -> bool:
+        """Write the queued appends and return whether all of them are finished."""
+
+
 @dataclass(frozen=True, slots=True)
-class Publish:
-    """The one way for publishers' events to get into a log, whichever way they came."""
+class Publisher:
+    """Appends the events of publishers, whichever way they came.
+
+    An append without events writes nothing. Its outcome is the head of the log.
+    """
 
     log: Log
-    submit: Callable[[Append], Pending]
+    appends: AppendQueue
     request_id: Callable[[], str]
 
-    def __call__(
+    def publish(
         self,
         server: int,
         events: Sequence[NewEvent],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
         digest: str = "",
-        most: int = MOST_EVENTS,
-    ) -> Pending:
-        """The append under way; if there are no events nothing is written, and the log's head is the outcome."""
-        if not events:
-            return Settled(self.log.head(server))
-        return self.texts(server, encoded(events, most), condition, idempotency_key, digest)
+        max_events: int = MAX_EVENTS,
+    ) -> Appended | Head:
+        """Write the events and wait for the outcome. Raises the reason if they are refused."""
+        texts = encode_within_limits(events, max_events)
+        if not texts:
+            return self.log.head(server)
+        return self.appends.append(
+            Append(server, texts, self.request_id(), condition, idempotency_key, request_digest=digest)
+        )
 
-    def texts(
+    def submit(
         self,
         server: int,
         texts: tuple[str, ...],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
-        digest: str = "",
-    ) -> Pending:
-        """The same for events that are encoded already, as the log keeps them."""
-        return self.submit(Append(server, texts, self.request_id(), condition, idempotency_key, asked=digest))
+    ) -> Future[Appended] | Future[Head]:
+        """Queue events that are encoded already."""
+        if not texts:
+            head: Future[Head] = Future()
+            head.set_result(self.log.head(server))
+            return head
+        return self.appends.submit(Append(server, texts, self.request_id(), condition, idempotency_key))

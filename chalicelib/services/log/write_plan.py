@@ -1,4 +1,4 @@
-"""Writing: what is to be written for a group of requests, and how far that has come."""
+"""Write plans: the commits to write for a group of append requests, and the progress of writing them."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -12,41 +12,41 @@ Outcome = Appended | Refused | Busy
 
 
 @dataclass(slots=True)
-class Plan:
-    """What to write for a group of requests, and what to answer each once it is written."""
+class WritePlan:
+    """Commits and receipts to write in one transaction, and the outcome of each request once they are written."""
 
     now_ms: int
     commits: list[Commit] = field(default_factory=list)
     receipts: list[Receipt] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
-    stored: dict[int, Head] = field(default_factory=dict)
-    """The heads that the plan builds on."""
-    heads: dict[int, Head] = field(default_factory=dict)
-    """The heads once it is written."""
+    base_heads: dict[int, Head] = field(default_factory=dict)
+    """Heads of the logs before the write."""
+    new_heads: dict[int, Head] = field(default_factory=dict)
+    """Heads of the logs after the write."""
 
-    def of_server(self, server: int) -> Iterator[Commit]:
-        """The commits for one log, in order."""
+    def commits_of(self, server: int) -> Iterator[Commit]:
+        """The planned commits of one log, in order."""
         return (commit for commit in self.commits if commit.server == server)
 
     def receipt(self, server: int, key: str) -> Receipt | None:
-        """What an idempotency key is used for in this very plan."""
+        """The planned receipt of an idempotency key."""
         return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
 
 
 @dataclass(slots=True)
-class Writing:
-    """A group of requests on its way into the log."""
+class GroupWrite:
+    """A group of append requests that is being written, perhaps in several attempts."""
 
     appends: Sequence[Append]
     deadline: float
-    """When it is tried for the last time."""
-    began_s: float
-    step: int
-    """How long the next pause may be, should another be first again."""
-    silences: int = 0
-    """How often the store gave no answer to the plan."""
+    """Monotonic time after which no further attempt is made."""
+    started_s: float
+    backoff_step: int
+    """Backoff step after the next conflict."""
+    unanswered_attempts: int = 0
+    """Number of attempts with the current plan that the store did not answer."""
     pause_s: float = 0.0
-    """How long to wait before the next try."""
-    plan: Plan | None = None
-    is_unknown: bool = False
-    """Whether the plan may be written already: then only the very same may be tried again."""
+    """Pause before the next attempt."""
+    plan: WritePlan | None = None
+    may_be_written: bool = False
+    """Whether an unanswered attempt may have written the plan. If so, only the same plan may be tried again."""

@@ -1,4 +1,4 @@
-"""Delivering: one try to tell what a delivery has to tell."""
+"""Attempts a delivery: renders its message and hands it to the channel."""
 
 import logging
 from typing import Protocol
@@ -8,52 +8,54 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import (
     AppMessage,
     Delivery,
+    DeliveryFailed,
+    DeliveryOutcome,
     Dropped,
-    Failed,
     Mail,
     Message,
-    Outcome,
     Sent,
     SlackPost,
-    pause_s,
+    retry_delay_s,
 )
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.services.notifications.attempt import UNKNOWN_CHANNEL
 from chalicelib.services.notifications.inbox import Inbox
-from chalicelib.services.notifications.message_builder import Messages
-from chalicelib.services.notifications.registry import Observers
-from chalicelib.services.ports import Log, Measure, unmeasured
-
-UNKNOWN = "unknown"
-"""The channel, as far as measures go, of an observer that is gone, or was not to be found out about."""
+from chalicelib.services.notifications.message_builder import MessageBuilder
+from chalicelib.services.notifications.registry import ObserverRegistry
+from chalicelib.services.ports import Log, Measure, ignore_metric
 
 _log = logging.getLogger("annals")
 
 
 class Mailer(Protocol):
-    """Hands mail over."""
+    """Sends mail."""
 
     def send(self, mail: Mail) -> None:
-        """Once it returns, the mail is on its way; raises `NotDelivered`."""
+        """Return once the mail server has accepted the mail, or raise `NotDelivered`."""
 
 
-class Slack(Protocol):
-    """Posts to webhooks."""
+class SlackClient(Protocol):
+    """Posts to Slack webhooks."""
 
     def post(self, post: SlackPost) -> None:
-        """Once it returns, Slack has it; raises `NotDelivered`."""
+        """Return once Slack has accepted the message, or raise `NotDelivered`."""
 
 
-class Delivering:
-    """Renders and sends. Whatever goes wrong is an outcome: nothing a delivery does may stop the others."""
+class Deliverer:
+    """Renders and sends messages. Threads may share it.
+
+    Every failure is returned as an outcome, so that a broken delivery never stops the others.
+    """
 
     def __init__(
         self,
-        observers: Observers,
+        observers: ObserverRegistry,
         log: Log,
-        messages: Messages,
+        messages: MessageBuilder,
         mailer: Mailer,
-        slack: Slack,
+        slack: SlackClient,
         inbox: Inbox,
-        measure: Measure = unmeasured,
+        measure: Measure = ignore_metric,
     ) -> None:
         self._observers = observers
         self._log = log
@@ -63,20 +65,29 @@ class Delivering:
         self._inbox = inbox
         self._measure = measure
 
-    def attempt(self, delivery: Delivery, tries: int) -> Outcome:
-        """What comes of the try; `tries` counts this one too."""
-        outcome = self._outcome(delivery, tries)
-        channel = self._observers.channel(delivery.server, delivery.observer) or UNKNOWN
-        self._measure("Deliveries", channel=channel, result=result(outcome))
+    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
+        """Attempt the delivery once. `tries` includes this attempt."""
+        channel: str = UNKNOWN_CHANNEL
+        try:
+            configured = self._observers.load(delivery.server)
+            observer = configured.observers.get(delivery.observer)
+            if observer is None:
+                outcome: DeliveryOutcome = Dropped("the observer was deleted")
+            else:
+                channel = observer.configuration.channel
+                outcome = self._deliver(delivery, observer, configured)
+        except Exception as error:
+            outcome = _failure(delivery, error, tries)
+        self._measure("Deliveries", channel=channel, result=_result_label(outcome))
         return outcome
 
     def channel_of(self, server: int, name: str) -> str:
-        """The channel of an observer; none if it is gone."""
-        observer = self._observers.of(server).observers.get(name)
+        """The channel of an observer, or an empty string if it was deleted."""
+        observer = self._observers.load(server).observers.get(name)
         return observer.configuration.channel if observer else ""
 
     def send(self, message: Message) -> None:
-        """Once it returns, the channel has the message; raises `NotDelivered`."""
+        """Return once the channel has accepted the message, or raise `NotDelivered`."""
         match message:
             case Mail():
                 self._mailer.send(message)
@@ -85,30 +96,13 @@ class Delivering:
             case AppMessage():
                 self._inbox.put(message)
 
-    def _outcome(self, delivery: Delivery, tries: int) -> Outcome:
-        try:
-            return self._attempt(delivery)
-        except Undeliverable as failure:
-            return Failed(str(failure), None)
-        except NotDelivered as failure:
-            return Failed(str(failure), pause_s(tries, failure.retry_after_s))
-        except AnnalsError as failure:
-            return Failed(f"{type(failure).__name__}: {failure}", pause_s(tries, None))
-        except Exception as failure:
-            _log.exception("delivery %s failed unexpectedly", delivery.id)
-            return Failed(f"something went wrong here: {type(failure).__name__}", pause_s(tries, None))
-
-    def _attempt(self, delivery: Delivery) -> Outcome:
-        configured = self._observers.of(delivery.server)
-        observer = configured.observers.get(delivery.observer)
-        if observer is None:
-            return Dropped("the observer is gone")
+    def _deliver(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> DeliveryOutcome:
         event = self._event(delivery)
         if event is None:
-            return Dropped("the event is no longer kept")
+            return Dropped("the event is no longer stored")
         if event.event_id <= observer.since and not delivery.replay:
-            return Dropped("the observer of that time is gone")
-        message = self._messages.message(delivery, event, observer, configured)
+            return Dropped("the observer was deleted and created again after this event")
+        message = self._messages.build(delivery, event, observer, configured)
         if isinstance(message, Dropped):
             return message
         self.send(message)
@@ -120,14 +114,27 @@ class Delivering:
         return None if commit is None else commit.events[instance - 1]
 
 
-def result(outcome: Outcome) -> str:
-    """What came of a try, in one word for measures."""
+def _failure(delivery: Delivery, error: Exception, tries: int) -> DeliveryFailed:
+    match error:
+        case Undeliverable():
+            return DeliveryFailed(str(error), None)
+        case NotDelivered():
+            return DeliveryFailed(str(error), retry_delay_s(tries, error.retry_after_s))
+        case AnnalsError():
+            return DeliveryFailed(f"{type(error).__name__}: {error}", retry_delay_s(tries, None))
+        case _:
+            _log.error("delivery %s failed unexpectedly", delivery.id, exc_info=error)
+            return DeliveryFailed(f"unexpected error: {type(error).__name__}", retry_delay_s(tries, None))
+
+
+def _result_label(outcome: DeliveryOutcome) -> str:
+    """The outcome as a value of the metric dimension `result`."""
     match outcome:
         case Sent():
             return "sent"
         case Dropped():
             return "dropped"
-        case Failed(_, None):
+        case DeliveryFailed(_, None):
             return "parked"
         case _:
             return "failed"

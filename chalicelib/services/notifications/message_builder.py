@@ -1,4 +1,4 @@
-"""Messages: what an observer has to say about an event, in the words of its templates."""
+"""Builds the message of an observer about an event, using the templates of the observer's channel."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,9 +10,9 @@ from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import Undeliverable
-from chalicelib.domain.events.event import Event, Stored
+from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.notifications.delivery import (
-    PARTS,
+    MESSAGE_PARTS,
     AppMessage,
     Channel,
     Delivery,
@@ -21,152 +21,155 @@ from chalicelib.domain.notifications.delivery import (
     Message,
     SlackPost,
 )
-from chalicelib.domain.notifications.observer import Configured, Observer
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.vocabularies.job.events import EVENTS, JOB, OF_JOB
+from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB, JOB_EVENTS
 from chalicelib.services.objects.snapshots import state_at
 from chalicelib.services.reading.log_reader import LogReader
 
 Scope = dict[str, Any]
-LONGEST_TIME_FORMAT = 100
-"""Characters: with every line of a log a time is written."""
-_LONGEST_TIME = 200
-_FALSE = ("", "0", "false", False, 0, None)
-_LINKS = ("https://", "http://", "file:///")
-"""What a link of somebody's event may lead to: pages, but nothing that runs, and no file of another machine."""
+"""The variables of a template."""
+MAX_TIME_FORMAT_CHARS = 100
+"""Limited because the format is applied to every line of a job log."""
+_MAX_TIME_CHARS = 200
+_FALSE_VALUES = ("", "0", "false", False, 0, None)
+_LINK_PREFIXES = ("https://", "http://", "file:///")
+"""Allowed starts of a link in a report event: no scripts, and no files of another machine."""
 
 
-class Templates(Protocol):
-    """What renders templates; raises `Undeliverable` if that cannot be done."""
+class Renderer(Protocol):
+    """Renders templates and evaluates filters. Both raise `Undeliverable` on failure."""
 
     def render(self, channel: Channel, name: str, part: str, scope: Mapping[str, Any]) -> str:
-        """The part of a message about an event called `name`."""
+        """Render one part of a message, such as its subject, about an event called `name`."""
 
-    def expression(self, text: str, scope: Mapping[str, Any]) -> bool:
-        """Whether the expression holds."""
+    def evaluate_filter(self, text: str, scope: Mapping[str, Any]) -> bool: ...
 
 
 @dataclass(frozen=True, slots=True)
-class Defaults:
-    """What observers that do not say otherwise do."""
+class MessageDefaults:
+    """Settings for observers that do not configure their own."""
 
     mail_from: str = ""
     mail_title: str = "AnyJob"
     time_format: str = "%Y-%m-%d %H:%M:%S %Z"
     time_zone: str = "UTC"
     public_url: str = ""
-    """Where people find the API; links begin with it."""
+    """Base URL of links in messages. Without it messages contain no links to jobs."""
 
 
-class Messages:
-    """Makes messages of events."""
+class MessageBuilder:
+    """Builds messages from events."""
 
-    def __init__(self, templates: Templates, present: LogReader, defaults: Defaults) -> None:
-        self._templates = templates
-        self._present = present
+    def __init__(self, renderer: Renderer, reader: LogReader, defaults: MessageDefaults) -> None:
+        self._renderer = renderer
+        self._reader = reader
         self._defaults = defaults
 
-    def message(
-        self, delivery: Delivery, event: Event, observer: Observer, configured: Configured
+    def build(
+        self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> Message | Dropped:
-        """What is to be told, unless the event or the observer says that it is not."""
-        own = self._completed(event, own_fields(event))
-        job = _job_configuration(own, configured)
-        dropped = self._dropped(own, observer, job)
-        if dropped is not None:
-            return Dropped(dropped)
-        scope = self._scope(event, own, observer, job)
-        return self._made(delivery, observer, _name(event, own), scope)
+        """Build the message, or return why the event or the observer suppresses it."""
+        fields = self._with_job_fields(event, event_fields(event))
+        job = _job_settings(fields, configured)
+        drop_reason = self._drop_reason(fields, observer, job)
+        if drop_reason is not None:
+            return Dropped(drop_reason)
+        return self._render(
+            delivery, observer, _template_name(event, fields), self._scope(event, fields, observer, job)
+        )
 
     def preview(
-        self, delivery: Delivery, event: Event, observer: Observer, configured: Configured
+        self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> tuple[str | None, Message]:
-        """Why nothing would be told, if so, and what would be told all the same."""
-        own = self._completed(event, own_fields(event))
-        job = _job_configuration(own, configured)
-        dropped = self._dropped(own, observer, job)
-        scope = self._scope(event, own, observer, job)
-        return dropped, self._made(delivery, observer, _name(event, own), scope)
+        """Build the message even if it would be suppressed, and return the reason for that, if any."""
+        fields = self._with_job_fields(event, event_fields(event))
+        job = _job_settings(fields, configured)
+        drop_reason = self._drop_reason(fields, observer, job)
+        scope = self._scope(event, fields, observer, job)
+        return drop_reason, self._render(delivery, observer, _template_name(event, fields), scope)
 
-    def _completed(self, event: Event, own: Scope) -> Scope:
-        """The event's own fields; what a redirect leaves out, its job says."""
-        if own.get("event") != "redirect" or ("type" in own and "props" in own):
-            return own
-        ref = ObjectRef(JOB, f"/{own['id']}")
-        state = state_at(self._present, event.id.server, ref, event.event_id) or {}
-        said = {name: state[name] for name in ("type", "params", "props") if state.get(name) is not None}
-        return {**said, **own}
+    def _with_job_fields(self, event: Event, fields: Scope) -> Scope:
+        """A redirect takes the type, params and props that it lacks from its job."""
+        if fields.get("event") != "redirect" or ("type" in fields and "props" in fields):
+            return fields
+        ref = ObjectRef(JOB, f"/{fields['id']}")
+        state = state_at(self._reader, event.id.server, ref, event.event_id) or {}
+        job_fields = {name: state[name] for name in ("type", "params", "props") if state.get(name) is not None}
+        return {**job_fields, **fields}
 
-    def _dropped(self, own: Scope, observer: Observer, job: Scope) -> str | None:
-        """Why nobody is to be told; in this order, for an expression may fail where it needs not be asked."""
+    def _drop_reason(self, fields: Scope, observer: Observer, job: Scope) -> str | None:
+        """The order matters: a filter that would fail is not evaluated for a silent event."""
         configuration = observer.configuration
-        if not observer.is_private and _is_set("silent", own, job):
+        if not observer.is_private and _is_set("silent", fields, job):
             return "silent"
-        if configuration.filter and not self._templates.expression(configuration.filter, {"event": own}):
+        if configuration.filter and not self._renderer.evaluate_filter(configuration.filter, {"event": fields}):
             return "filtered"
-        if configuration.channel in ("mail", "slack") and _is_set(f"no{configuration.channel}", own, job):
+        if configuration.channel in ("mail", "slack") and _is_set(f"no{configuration.channel}", fields, job):
             return f"no{configuration.channel}"
-        is_progress = own.get("event") in ("progress", "progressJobSet")
-        wants_progress = configuration.config.get("mail_progress") not in _FALSE or _is_set("mail_progress", own, job)
-        if configuration.channel == "mail" and is_progress and not wants_progress:
+        is_progress = fields.get("event") in ("progress", "progressJobSet")
+        mails_progress = configuration.config.get("mail_progress") not in _FALSE_VALUES or _is_set(
+            "mail_progress", fields, job
+        )
+        if configuration.channel == "mail" and is_progress and not mails_progress:
             return "progress"
         return None
 
-    def _scope(self, event: Event, own: Scope, observer: Observer, job: Scope) -> Scope:
-        if _name(event, own) == "default":
-            core = from_json(event.wire)
+    def _scope(self, event: Event, fields: Scope, observer: Observer, job: Scope) -> Scope:
+        if _template_name(event, fields) == "default":
+            core = from_json(event.wire_text)
             scope = {**core, "event": core}
         else:
-            scope = {name: value for name, value in own.items() if name != "eventId"}
-        scope["link"] = _link_of_report(event) or self._link(own)
-        if "type" in own and own.get("event") in EVENTS:
+            scope = {name: value for name, value in fields.items() if name != "eventId"}
+        scope["link"] = _report_link(event) or self._job_link(fields)
+        if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
-            scope["config"] = {k: v for k, v in observer.configuration.config.items() if k != "url"}
-        if own.get("event") == "finish":
-            scope |= self._result(event, own)
-        return self._with_times(scope, observer) if observer.configuration.channel == "mail" else scope
+            # The webhook URL is a secret.
+            scope["config"] = {name: value for name, value in observer.configuration.config.items() if name != "url"}
+        if fields.get("event") == "finish":
+            scope |= self._job_result(event, fields)
+        return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
 
-    def _result(self, event: Event, own: Scope) -> Scope:
-        """How long the job took, and what it logged."""
-        ref = ObjectRef(JOB, f"/{own['id']}")
-        state = state_at(self._present, event.id.server, ref, event.event_id) or {}
-        found: Scope = {"log": list(state.get("logs") or [])}
+    def _job_result(self, event: Event, fields: Scope) -> Scope:
+        """The job's log and its duration in seconds."""
+        ref = ObjectRef(JOB, f"/{fields['id']}")
+        state = state_at(self._reader, event.id.server, ref, event.event_id) or {}
+        result: Scope = {"log": list(state.get("logs") or [])}
         if "seconds" in state:
-            found["duration"] = round(state["seconds"])
-        return found
+            result["duration"] = round(state["seconds"])
+        return result
 
-    def _with_times(self, scope: Scope, observer: Observer) -> Scope:
-        """The scope with its times as people read them."""
+    def _with_formatted_times(self, scope: Scope, observer: Observer) -> Scope:
         config = observer.configuration.config
-        zone = time_zone(str(config.get("time_zone") or self._defaults.time_zone))
-        form = time_format(str(config.get("time_format") or self._defaults.time_format))
+        zone = parse_time_zone(str(config.get("time_zone") or self._defaults.time_zone))
+        time_format = check_time_format(str(config.get("time_format") or self._defaults.time_format))
 
-        def read(time: Any) -> Any:
+        def format_time(time: Any) -> Any:
             try:
-                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(form)[:_LONGEST_TIME]
+                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(time_format)[:_MAX_TIME_CHARS]
             except (TypeError, ValueError, OverflowError, OSError):
-                return time  # no time, or one that no calendar knows
+                return time  # Not a number, or outside the years that datetime supports.
 
         formatted = dict(scope)
         if "time" in scope:
-            formatted["time"] = read(scope["time"])
+            formatted["time"] = format_time(scope["time"])
         match scope.get("log"):
             case dict(line):
-                formatted["log"] = {**line, "time": read(line.get("time"))}
+                formatted["log"] = {**line, "time": format_time(line.get("time"))}
             case list(lines):
-                formatted["log"] = [{**line, "time": read(line.get("time"))} for line in lines]
+                formatted["log"] = [{**line, "time": format_time(line.get("time"))} for line in lines]
         return formatted
 
-    def _link(self, own: Scope) -> str:
-        name = own.get("event")
-        if not self._defaults.public_url or name not in EVENTS:
+    def _job_link(self, fields: Scope) -> str:
+        name = fields.get("event")
+        if not self._defaults.public_url or name not in EVENT_NAMES:
             return ""
-        return f"{self._defaults.public_url.rstrip('/')}/{'jobs' if name in OF_JOB else 'jobsets'}/{own['id']}"
+        return f"{self._defaults.public_url.rstrip('/')}/{'jobs' if name in JOB_EVENTS else 'jobsets'}/{fields['id']}"
 
-    def _made(self, delivery: Delivery, observer: Observer, name: str, scope: Scope) -> Message:
+    def _render(self, delivery: Delivery, observer: Observer, name: str, scope: Scope) -> Message:
         channel, config = observer.configuration.channel, observer.configuration.config
-        parts = {part: self._templates.render(channel, name, part, scope) for part in PARTS[channel]}
+        parts = {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
         match channel:
             case "mail":
                 sender = str(config.get("from") or self._defaults.mail_from)
@@ -181,54 +184,56 @@ class Messages:
             case _:
                 user = delivery.address or observer.configuration.user or ""
                 if not user:
-                    raise Undeliverable("No user to tell")
+                    raise Undeliverable("No destination user")
                 return AppMessage(
                     delivery.id, delivery.server, user, observer.name, parts["subject"], parts["body"], delivery.event
                 )
 
 
-def own_fields(event: Event) -> Scope:
-    """The event in its vocabulary's own JSON, as a core event if it has none."""
-    fields: Scope = from_json(vocabularies.own_text(event))
+def event_fields(event: Event) -> Scope:
+    """The event in the JSON of its vocabulary, or as a core event if it belongs to none."""
+    fields: Scope = from_json(vocabularies.native_text(event))
     return fields
 
 
-def _name(event: Event, own: Scope) -> str:
-    """Which templates are about the event."""
-    return str(own["event"]) if event.stored.type[:1] in (("job",), ("jobset",)) and "event" in own else "default"
+def _template_name(event: Event, fields: Scope) -> str:
+    is_job_event = event.fields.type[:1] in (("job",), ("jobset",)) and "event" in fields
+    return str(fields["event"]) if is_job_event else "default"
 
 
-def _link_of_report(event: Event) -> str:
-    """Where a report is that has become ready; nothing if the event is another, or its link is none for a reader."""
-    match event.stored:
-        case Stored(("report", "ready", *_), payload={"data": {"link": str(link)}}) if link.startswith(_LINKS):
+def _report_link(event: Event) -> str:
+    """The link of a `report/ready` event. Empty for other events and for links that are not allowed."""
+    match event.fields:
+        case EventFields(("report", "ready", *_), payload={"data": {"link": str(link)}}) if link.startswith(
+            _LINK_PREFIXES
+        ):
             return link
         case _:
             return ""
 
 
-def _job_configuration(own: Scope, configured: Configured) -> Scope:
-    job_type = own.get("type")
+def _job_settings(fields: Scope, configured: ConfigurationState) -> Scope:
+    job_type = fields.get("type")
     return dict(configured.jobs.get(job_type) or {}) if isinstance(job_type, str) else {}
 
 
-def _is_set(name: str, own: Scope, job: Scope) -> bool:
-    """Whether the event's property says so; if it has none, the configuration of its job."""
-    props = own.get("props")
-    found = props[name] if isinstance(props, dict) and name in props else job.get(name)
-    return found not in _FALSE
+def _is_set(name: str, fields: Scope, job: Scope) -> bool:
+    """Whether a flag is set in the event's props, or in its job's settings if the props do not mention it."""
+    props = fields.get("props")
+    value = props[name] if isinstance(props, dict) and name in props else job.get(name)
+    return value not in _FALSE_VALUES
 
 
-def time_zone(name: str) -> ZoneInfo:
-    """The time zone called `name`; raises `Undeliverable` if there is none."""
+def parse_time_zone(name: str) -> ZoneInfo:
+    """Raises `Undeliverable` if the time zone is unknown."""
     try:
         return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError) as failure:
-        raise Undeliverable(f"time_zone: there is no time zone '{name[:80]}'") from failure
+    except (ZoneInfoNotFoundError, ValueError) as error:
+        raise Undeliverable(f"time_zone: unknown time zone '{name[:80]}'; use a name such as Europe/Berlin") from error
 
 
-def time_format(text: str) -> str:
-    """`text` itself, if times may be written so; raises `Undeliverable` if it is too long."""
-    if len(text) > LONGEST_TIME_FORMAT:
-        raise Undeliverable(f"time_format: it is longer than {LONGEST_TIME_FORMAT} characters")
+def check_time_format(text: str) -> str:
+    """Return `text`. Raises `Undeliverable` if it is too long."""
+    if len(text) > MAX_TIME_FORMAT_CHARS:
+        raise Undeliverable(f"time_format: longer than {MAX_TIME_FORMAT_CHARS} characters")
     return text

@@ -1,4 +1,4 @@
-"""Previewing: what an observer would say about an event, before it says anything; and one message to try it."""
+"""Previews the message of an observer about an event, and builds test messages to send."""
 
 import secrets
 from collections.abc import Iterator
@@ -12,101 +12,112 @@ from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import AppMessage, Delivery, Mail, Message, SlackPost
 from chalicelib.domain.notifications.observer import Observer
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.services.notifications.matching import Observing
-from chalicelib.services.notifications.message_builder import Messages
-from chalicelib.services.notifications.registry import Observers
+from chalicelib.services.notifications.matching import ObserverMatcher
+from chalicelib.services.notifications.message_builder import MessageBuilder
+from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
-MARK = "[Test]"
-"""What the subject of a message begins with that nobody has to act on."""
+TEST_PREFIX = "[Test]"
+"""Start of the subject of every test message."""
 
-_REASONS = {
-    "silent": "the event or its job is silent",
-    "filtered": "filter does not hold",
-    "nomail": "the event or its job wants no mail",
-    "noslack": "the event or its job wants no Slack",
-    "progress": "mail tells no progress, unless mail_progress is set",
+_REASON_TEXTS = {
+    "silent": "the event or its job is marked silent",
+    "filtered": "the filter does not match the event",
+    "nomail": "the event or its job is marked nomail",
+    "noslack": "the event or its job is marked noslack",
+    "progress": "progress is mailed only if mail_progress is set",
 }
+"""Texts for the drop reasons of `MessageBuilder`."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What an observer would say about an event, and why it would not say it, if so."""
+    """The message of an observer about an event."""
 
     event: Event
-    why: str | None
+    skip_reason: str | None
+    """Why the message would not be sent, or None if it would be."""
     message: Message
     addresses: tuple[str, ...]
-    """To whom, if the channel has addresses."""
+    """Recipients, if the channel has addresses."""
 
 
-class Previewing:
-    """Makes messages that are not on their way yet."""
+class Previewer:
+    """Builds messages without putting them into the outbox."""
 
     def __init__(
-        self, present: LogReader, retention: Retention, observers: Observers, observing: Observing, messages: Messages
+        self,
+        reader: LogReader,
+        retention: Retention,
+        observers: ObserverRegistry,
+        matcher: ObserverMatcher,
+        messages: MessageBuilder,
     ) -> None:
-        self._present = present
+        self._reader = reader
         self._retention = retention
         self._observers = observers
-        self._observing = observing
+        self._matcher = matcher
         self._messages = messages
 
     def preview(self, server: int, observer: Observer, event_id: Id | None) -> Preview:
-        """What it would say about the event, or about the latest that it is about; raises `Undeliverable`."""
-        event = self._event(server, observer, event_id)
-        (delivery, *_) = _deliveries(event, observer)
-        dropped, message = self._messages.preview(delivery, event, observer, self._observers.of(server))
-        why = self._why(event, observer) or (None if dropped is None else _REASONS[dropped])
-        return Preview(event, why, message, tuple(filter(None, observer.addresses)))
+        """Preview the message about this event, or about the latest event of a matching type.
 
-    def tests(self, server: int, observer: Observer, event_id: Id | None) -> Iterator[Message]:
-        """The same as messages to send, one to each address; they say that they are tests."""
+        Raises `NotFound` without such an event, and `Undeliverable` if the message cannot be rendered.
+        """
         event = self._event(server, observer, event_id)
-        for delivery in _deliveries(event, observer):
-            yield _marked(self._messages.preview(delivery, event, observer, self._observers.of(server))[1])
+        (delivery, *_) = _test_deliveries(event, observer)
+        drop_reason, message = self._messages.preview(delivery, event, observer, self._observers.load(server))
+        skip_reason = self._mismatch_reason(event, observer) or (drop_reason and _REASON_TEXTS[drop_reason])
+        return Preview(event, skip_reason, message, tuple(filter(None, observer.addresses)))
+
+    def test_messages(self, server: int, observer: Observer, event_id: Id | None) -> Iterator[Message]:
+        """One message per address, with a subject that marks it as a test. Raises like `preview`."""
+        event = self._event(server, observer, event_id)
+        for delivery in _test_deliveries(event, observer):
+            yield _mark_as_test(self._messages.preview(delivery, event, observer, self._observers.load(server))[1])
 
     def _event(self, server: int, observer: Observer, event_id: Id | None) -> Event:
-        forgotten = self._retention.forgotten(server).last
-        event = self._latest(server, observer) if event_id is None else self._named(server, event_id)
-        if event is None or event.event_id <= forgotten:
-            meant = "that the observer is about; publish one, or name another" if event_id is None else event_id
-            raise NotFound(f"there is no event {meant}")
+        oldest_id = self._retention.boundary(server).event_id
+        event = self._latest_event(server, observer) if event_id is None else self._event_by_id(server, event_id)
+        if event is None or event.event_id <= oldest_id:
+            if event_id is None:
+                raise NotFound("there is no event of a type that the observer matches; publish one or name an event")
+            raise NotFound(f"there is no event {event_id}")
         return event
 
-    def _latest(self, server: int, observer: Observer) -> Event | None:
-        about_it = Selection(types=observer.configuration.patterns)
-        for commit in self._present.back(self._present.log.head(server), about_it):
+    def _latest_event(self, server: int, observer: Observer) -> Event | None:
+        matching = Selection(types=observer.configuration.patterns)
+        for commit in self._reader.commits_before(self._reader.log.head(server), matching):
             for event in reversed(commit.events):
-                if about_it.selects(event):
+                if matching.selects(event):
                     return event
         return None
 
-    def _named(self, server: int, event_id: Id) -> Event | None:
-        commit = self._present.log.commit(server, event_id.session) if event_id.server == server else None
+    def _event_by_id(self, server: int, event_id: Id) -> Event | None:
+        commit = self._reader.log.commit(server, event_id.session) if event_id.server == server else None
         return next((event for event in commit.events if event.id == event_id), None) if commit else None
 
-    def _why(self, event: Event, observer: Observer) -> str | None:
-        """Why the event is none of the observer's, if so."""
-        if not observer.is_about(event.stored.type):
-            return "the event's type is none of the observer's"
-        if not self._observing.is_meant(event, observer):
-            return f"the event is dedicated neither to the observer nor to {observer.configuration.user}"
+    def _mismatch_reason(self, event: Event, observer: Observer) -> str | None:
+        if not observer.matches_type(event.fields.type):
+            return "the observer does not match the type of the event"
+        if not self._matcher.is_addressed_to(event, observer):
+            return f"the event is addressed neither to the observer nor to {observer.configuration.user}"
         return None
 
 
-def _deliveries(event: Event, observer: Observer) -> Iterator[Delivery]:
-    """One for each address, with ids that nothing else has."""
-    name = f"{event.id}/{observer.name}/test-{secrets.token_urlsafe(6)}"
+def _test_deliveries(event: Event, observer: Observer) -> Iterator[Delivery]:
+    """One delivery per address, with unique ids."""
+    base = f"{event.id}/{observer.name}/test-{secrets.token_urlsafe(6)}"
     for number, address in enumerate(observer.addresses, start=1):
-        yield Delivery(f"{name}/{number}", event.id.server, observer.name, event.id, event.stored.key or "", address)
+        yield Delivery(f"{base}/{number}", event.id.server, observer.name, event.id, event.fields.key or "", address)
 
 
-def _marked(message: Message) -> Message:
+def _mark_as_test(message: Message) -> Message:
     match message:
         case Mail() | AppMessage():
-            return replace(message, subject=f"{MARK} {message.subject}")
+            return replace(message, subject=f"{TEST_PREFIX} {message.subject}")
         case SlackPost():
             post = from_json(message.json)
-            return replace(message, json=to_json({**post, "text": f"{MARK} {post.get('text') or ''}".strip()}).decode())
+            post["text"] = f"{TEST_PREFIX} {post.get('text') or ''}".strip()
+            return replace(message, json=to_json(post).decode())

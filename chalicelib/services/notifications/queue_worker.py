@@ -1,6 +1,7 @@
-"""Delivery batches: what a queue brings at once is delivered, in order within each group.
+"""Delivers the messages of an SQS batch, in order within each message group.
 
-Groups are independent: each has a thread of its own, so one whose channel hangs holds up none of the others.
+Threads: each group is delivered by one pool thread, so that a channel that hangs delays only its own group. The
+deliverer and the outbox are shared by all of them.
 """
 
 import logging
@@ -10,158 +11,146 @@ from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.notifications.delivery import TRIES, Delivery, Dropped, Failed, Outcome, Parked
-from chalicelib.domain.notifications.delivery_message import Queued, Received, Standing
-from chalicelib.domain.redaction import described
-from chalicelib.services.notifications.deliverer import UNKNOWN
-from chalicelib.services.ports import Clock, Measure, Outbox, unmeasured
+from chalicelib.domain.notifications.delivery import Parked
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
+from chalicelib.domain.redaction import safe_description
+from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, Retry, advance
+from chalicelib.services.ports import Clock, Measure, Outbox, ignore_metric
 
-THREADS = 10
-LEAST_LEFT_MS = 15_000
-"""With less time left than this no delivery is begun."""
-AGAIN_S = 10.0
-"""How long a message waits that could not even be tried."""
-ENDED = f"it was tried {TRIES} times, and the function ended before it could say what came of the last try"
+MAX_THREADS = 10
+MIN_REMAINING_MS = 15_000
+"""No attempt starts if the function has less time left than this."""
+ERROR_RETRY_S = 10.0
+"""Delay for a message whose delivery could not be attempted."""
 
 _log = logging.getLogger("annals")
 
 
-class Attempts(Protocol):
-    """Makes one try."""
-
-    def attempt(self, delivery: Delivery, tries: int) -> Outcome:
-        """What comes of the try; `tries` counts this one too."""
-
-
 @runtime_checkable
 class DeliveryQueue(Protocol):
-    """An outbox whose deliveries are brought by a queue: it remembers what became of them."""
+    """An outbox on a queue. It stores the state of each delivery, because the queue may repeat messages."""
 
-    def standing(self, queued: Queued) -> Standing:
-        """What is remembered of the delivery."""
+    def state(self, message: DeliveryMessage) -> DeliveryState: ...
 
-    def tried(self, queued: Queued, tries: int, seen: Standing) -> Standing:
-        """Remember that it is being tried; `seen` is what was remembered before."""
+    def record_attempt(self, message: DeliveryMessage, tries: int, seen: DeliveryState) -> DeliveryState:
+        """Store the number of tries and return the stored state. `seen` is the state that the caller has read."""
 
-    def done(self, queued: Queued, state: Literal["sent", "dropped"], seen: Standing) -> None:
-        """Remember that there is nothing to do any more."""
+    def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None: ...
 
-    def park(self, queued: Queued, parked: Parked, seen: Standing) -> None:
-        """List it, and try it no more."""
+    def park(self, message: DeliveryMessage, parked: Parked, seen: DeliveryState) -> None:
+        """List the delivery as failed and stop attempting it."""
 
-    def postpone(self, receipts: Sequence[str], pause_s: float) -> None:
-        """Have the queue bring messages that it brought once more, after a pause; all of one group, in order."""
+    def postpone(self, receipts: Sequence[str], delay_s: float) -> None:
+        """Hide messages of one group, in order, until the queue delivers them again after `delay_s`."""
 
 
-def queue_of(outbox: Outbox) -> DeliveryQueue:
-    """The outbox, if a queue brings its deliveries."""
+def as_delivery_queue(outbox: Outbox) -> DeliveryQueue:
     if not isinstance(outbox, DeliveryQueue):
-        raise TypeError(f"no queue brings the deliveries of {type(outbox).__name__}")
+        raise TypeError(f"{type(outbox).__name__} is not an outbox on a queue")
     return outbox
 
 
 def deliver_batch(
-    received: Sequence[Received],
-    delivering: Attempts,
+    messages: Sequence[ReceivedMessage],
+    deliverer: AttemptMaker,
     outbox: DeliveryQueue,
     clock: Clock,
-    left_ms: Callable[[], int],
-    measure: Measure = unmeasured,
+    remaining_ms: Callable[[], int],
+    measure: Measure = ignore_metric,
 ) -> list[str]:
-    """Deliver what can be delivered in the time that is left; the ids of the messages that have to come again.
+    """Deliver as many messages as the remaining time allows. Returns the ids of those that must be delivered again.
 
-    After a failure the rest of its group has to come again too, or they would overtake it.
+    After a failure the rest of the group must be delivered again too, to keep the order.
     """
-    groups: dict[str, list[Received]] = {}
-    for one in sorted(received, key=lambda one: one.sequence):
-        groups.setdefault(one.group, []).append(one)
-    courier = _Courier(delivering, outbox, clock, left_ms, measure)
-    with ThreadPoolExecutor(min(max(len(groups), 1), THREADS), "deliver") as threads:
-        held = list(threads.map(courier.work, groups.values()))
-    failed = {one.message_id for some in held for one in some}
-    return [one.message_id for one in received if one.message_id in failed]
+    groups: dict[str, list[ReceivedMessage]] = {}
+    for message in sorted(messages, key=lambda message: message.sequence):
+        groups.setdefault(message.group, []).append(message)
+    worker = _GroupWorker(deliverer, outbox, clock, remaining_ms, measure)
+    with ThreadPoolExecutor(min(max(len(groups), 1), MAX_THREADS), "deliver") as threads:
+        undelivered = list(threads.map(worker.deliver_group, groups.values()))
+    failed_ids = {message.message_id for group in undelivered for message in group}
+    return [message.message_id for message in messages if message.message_id in failed_ids]
 
 
 @dataclass(frozen=True, slots=True)
-class _Courier:
-    """Works on groups."""
+class _GroupWorker:
+    """Delivers message groups."""
 
-    delivering: Attempts
+    deliverer: AttemptMaker
     outbox: DeliveryQueue
     clock: Clock
-    left_ms: Callable[[], int]
+    remaining_ms: Callable[[], int]
     measure: Measure
 
-    def work(self, group: Sequence[Received]) -> Sequence[Received]:
-        """Deliver in order as far as that goes; those that have to come again."""
-        for n, one in enumerate(group):
-            pause_s = self._pause_s(one)
-            if pause_s is not None:
-                self._postpone(group[n:], pause_s)
-                return group[n:]
+    def deliver_group(self, group: Sequence[ReceivedMessage]) -> Sequence[ReceivedMessage]:
+        """Deliver in order until a message must wait. Returns that message and all after it."""
+        for index, received in enumerate(group):
+            delay_s = self._retry_delay_s(received)
+            if delay_s is not None:
+                self._postpone(group[index:], delay_s)
+                return group[index:]
         return ()
 
-    def _pause_s(self, one: Received) -> float | None:
-        """How long those behind it have to wait; None: not at all."""
-        if self.left_ms() < LEAST_LEFT_MS:
+    def _retry_delay_s(self, received: ReceivedMessage) -> float | None:
+        """Deliver the message. Returns how long it must wait for its next attempt, or None if it is finished."""
+        if self.remaining_ms() < MIN_REMAINING_MS:
             return 0.0
         try:
-            return self._told(one)
-        except Exception as failure:  # whatever it is, the queue keeps the message and brings it again
-            _log.warning("message %s not delivered: %s", one.message_id, described(failure))
-            return AGAIN_S
+            return self._deliver(received)
+        except Exception as error:  # Whatever failed, the queue keeps the message and delivers it again.
+            _log.warning("message %s not delivered: %s", received.message_id, safe_description(error))
+            return ERROR_RETRY_S
 
-    def _told(self, one: Received) -> float | None:
-        queued = _readable(one)
-        seen = self.outbox.standing(queued)
-        if seen.is_over(queued.retry):
+    def _deliver(self, received: ReceivedMessage) -> float | None:
+        message = _require_readable(received)
+        state = self.outbox.state(message)
+        if state.is_obsolete(message.retry):
             return None
-        tries = seen.tries_of(queued.retry) + 1
-        if tries > TRIES:
-            self.measure("Deliveries", channel=UNKNOWN, result="parked")
-            self._park(queued, TRIES, ENDED, seen)
-            return None
-        if one.receives > 1:
-            # Counted before it is made: a try that ends the process counts too. The first is spared that.
-            seen = self.outbox.tried(queued, tries, seen)
-            if seen.is_over(queued.retry):
-                return None
-        match self.delivering.attempt(queued.delivery, tries):
-            case Failed(error, None):
-                self._park(queued, tries, error, seen)
-            case Failed(error, pause_s):
-                if one.receives == 1:
-                    self.outbox.tried(queued, tries, seen)
-                return pause_s
-            case Dropped():
-                self._done(queued, "dropped", seen)
-            case _:
-                self._done(queued, "sent", seen)
+        is_first_receive = received.receives == 1
+
+        def store_attempt(tries: int) -> bool:
+            nonlocal state
+            # Saves one write per delivery: if the function ends now, the message is received a second time.
+            if is_first_receive:
+                return True
+            state = self.outbox.record_attempt(message, tries, state)
+            return not state.is_obsolete(message.retry)
+
+        earlier_tries = state.tries_in(message.retry)
+        match advance(message.delivery, earlier_tries, self.deliverer, store_attempt, self.measure):
+            case Retry(tries, _, delay_s):
+                if is_first_receive:
+                    self.outbox.record_attempt(message, tries, state)
+                return delay_s
+            case Park(tries, error):
+                self._park(message, tries, error, state)
+            case Done(result):
+                self._record_done(message, result, state)
         return None
 
-    def _park(self, queued: Queued, tries: int, error: str, seen: Standing) -> None:
-        self.outbox.park(queued, Parked(queued.delivery, tries, error, self.clock()), seen)
+    def _park(self, message: DeliveryMessage, tries: int, error: str, seen: DeliveryState) -> None:
+        self.outbox.park(message, Parked(message.delivery, tries, error, self.clock()), seen)
         self.measure("ParkedDeliveries")
-        # Why is kept with it: what a channel says may name an address.
-        _log.warning("delivery %s is parked after %d tries", queued.delivery.id, tries)
+        # The error is stored but not logged, because the answer of a channel may contain an address.
+        _log.warning("delivery %s parked after %d tries", message.delivery.id, tries)
 
-    def _done(self, queued: Queued, state: Literal["sent", "dropped"], seen: Standing) -> None:
+    def _record_done(self, message: DeliveryMessage, result: Literal["sent", "dropped"], seen: DeliveryState) -> None:
         try:
-            self.outbox.done(queued, state, seen)
-        except Exception as failure:
-            # It was told. To tell it again is worse than to forget that: only a late repeat would find out.
-            _log.warning(
-                "delivery %s is %s, but that is not remembered: %s", queued.delivery.id, state, described(failure)
-            )
+            self.outbox.record_done(message, result, seen)
+        except Exception as error:
+            # Delivering it again now would notify twice. Without the record, only a late repeat would.
+            reason = safe_description(error)
+            _log.warning("delivery %s is %s, but recording that failed: %s", message.delivery.id, result, reason)
 
-    def _postpone(self, some: Sequence[Received], pause_s: float) -> None:
+    def _postpone(self, group: Sequence[ReceivedMessage], delay_s: float) -> None:
         try:
-            self.outbox.postpone([one.receipt for one in some], pause_s)
-        except Exception as failure:  # the queue brings them again all the same, only later
-            _log.warning("message %s and those behind it come late: %s", some[0].message_id, described(failure))
+            self.outbox.postpone([received.receipt for received in group], delay_s)
+        except Exception as error:  # The queue delivers them again anyway, once their visibility timeout ends.
+            reason = safe_description(error)
+            _log.warning("message %s and its successors are retried late: %s", group[0].message_id, reason)
 
 
-def _readable(one: Received) -> Queued:
-    if isinstance(one.queued, BadInput):
-        raise one.queued
-    return one.queued
+def _require_readable(received: ReceivedMessage) -> DeliveryMessage:
+    if isinstance(received.message, BadInput):
+        raise received.message
+    return received.message

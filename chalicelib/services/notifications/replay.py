@@ -1,6 +1,6 @@
-"""Replaying: an observer is told again, from a position on.
+"""Replay: an observer is notified again about past events.
 
-It goes in parts, so that it can be seen, stopped and resumed.
+A replay runs in parts of limited size, so that the caller can show progress, stop and resume.
 """
 
 import time
@@ -9,60 +9,58 @@ from dataclasses import dataclass
 
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.observer import Observer
-from chalicelib.services.notifications.matching import Observing
+from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.ports import Outbox
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
-PART_S = 5.0
-PART_DELIVERIES = 2_000
+MAX_PART_S = 5.0
+MAX_PART_DELIVERIES = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """How far a replay has come."""
+class ReplayProgress:
+    """The state of a replay after one part."""
 
     replay: str
     event_id: int
-    """All up to here has been put; whoever goes on does so after it."""
+    """Everything up to this event is in the outbox. The next part starts after it."""
     until: int
     deliveries: int
-    """How many were put in this part."""
+    """Number of deliveries in this part."""
 
     @property
     def is_done(self) -> bool:
-        """Whether there is nothing left of it."""
         return self.event_id >= self.until
 
 
 @dataclass(frozen=True, slots=True)
-class Replaying:
-    """Puts deliveries of the past in the outbox; they say that they are a replay's."""
+class Replayer:
+    """Puts deliveries for past events into the outbox. Their ids contain the id of the replay."""
 
-    present: LogReader
+    reader: LogReader
     retention: Retention
-    observing: Observing
+    matcher: ObserverMatcher
     outbox: Outbox
     monotonic: Callable[[], float] = time.monotonic
 
-    def run(self, server: int, observer: Observer, after: int, until: int | None, replay: str) -> Replayed:
-        """One part: what comes after `after`, up to `until` or the end of the log as it is now."""
-        deadline = self.monotonic() + PART_S
-        forgotten = self.retention.forgotten(server)
-        end = min(2**53 if until is None else until, self.present.log.head(server).last)
-        after = max(min(after, end), forgotten.last)
-        seen = self.present.at(server, after)
-        event_id, waiting = after, list[Delivery]()
-        for commit in self.present.after(seen):
-            if commit.at > end:
+    def run(self, server: int, observer: Observer, after: int, until: int | None, replay: str) -> ReplayProgress:
+        """Replay one part of the events after `after`, up to `until` or the current end of the log."""
+        deadline = self.monotonic() + MAX_PART_S
+        oldest = self.retention.boundary(server)
+        end = min(2**53 if until is None else until, self.reader.log.head(server).last_event_id)
+        after = max(min(after, end), oldest.event_id)
+        event_id, batch = after, list[Delivery]()
+        for commit in self.reader.tail(self.reader.position_at(server, after)):
+            if commit.at_us > end:
                 event_id = end
                 break
-            some = self.observing.deliveries([commit], [observer], replay)
-            waiting += (one for one in some if after < commit.at + one.event.instance - 1 <= end)
-            event_id = min(commit.last, end)
-            if len(waiting) >= PART_DELIVERIES or self.monotonic() > deadline:
+            deliveries = self.matcher.deliveries([commit], [observer], replay)
+            batch += (delivery for delivery in deliveries if after < commit.at_us + delivery.event.instance - 1 <= end)
+            event_id = min(commit.last_event_id, end)
+            if len(batch) >= MAX_PART_DELIVERIES or self.monotonic() > deadline:
                 break
         else:
             event_id = max(event_id, end)
-        self.outbox.put(waiting)
-        return Replayed(replay, event_id, end, len(waiting))
+        self.outbox.put(batch)
+        return ReplayProgress(replay, event_id, end, len(batch))

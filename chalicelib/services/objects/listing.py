@@ -1,49 +1,51 @@
-"""Listing: objects in brief, the latest change first, and how many there are in which state."""
+"""Object lists: summaries of objects, last changed first, and the number of objects in each state."""
 
 from collections import Counter
 from dataclasses import dataclass
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.objects.summary import Brief
+from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.services.objects.snapshots import object_views
 from chalicelib.services.reading.log_reader import LogReader
 
 
 @dataclass(frozen=True, slots=True)
 class ListQuery:
-    """Which objects of a collection, and how many at most."""
+    """Which objects of a collection to list."""
 
     collection: str
     query: PathQuery
     search: str = ""
-    """What path or label must hold."""
+    """Text that the path or label must contain."""
     state: str | None = None
-    """None: any."""
+    """None selects all states."""
     limit: int = 1_000
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
-    """Some objects as they were at `event_id`; whoever follows after that misses nothing."""
+class ObjectList:
+    """Objects as of `event_id`. A client that follows the events after it misses no change."""
 
     event_id: int
     counts: dict[str, int]
-    """Of all that were searched for, whatever their state, by state."""
-    elements: tuple[Brief, ...]
+    """Number of objects that match the search, by state, including states that were not selected."""
+    elements: tuple[ObjectSummary, ...]
     more_follows: bool
 
 
-def listed(present: LogReader, server: int, wanted: ListQuery) -> Listed:
-    """The objects, those with the latest change first; of those that changed together, by time, then by path."""
-    event_id, views = object_views(present, server, (wanted.collection,), wanted.query)
-    found = [
-        (view.to, brief)
-        for ref, view in sorted(views.items())
-        if view.state is not None and (brief := vocabularies.brief_of(ref, view.state)).is_found_by(wanted.search)
-    ]
-    counts = Counter(brief.state for _, brief in found)
-    # Reversed or not, a sort leaves equals as they are: in the order of their paths.
-    found.sort(key=lambda one: (one[0], one[1].updated_at or ""), reverse=True)
-    chosen = [brief for _, brief in found if wanted.state in (None, brief.state)]
-    return Listed(event_id, dict(sorted(counts.items())), tuple(chosen[: wanted.limit]), len(chosen) > wanted.limit)
+def list_objects(reader: LogReader, server: int, list_query: ListQuery) -> ObjectList:
+    """List objects ordered by last change (descending), then by time (descending), then by path."""
+    event_id, views = object_views(reader, server, (list_query.collection,), list_query.query)
+    matches: list[tuple[int, ObjectSummary]] = []
+    for ref, view in sorted(views.items()):
+        if view.state is not None:
+            summary = vocabularies.summarize(ref, view.state)
+            if summary.contains_text(list_query.search):
+                matches.append((view.last_session, summary))
+    counts = Counter(summary.state for _, summary in matches)
+    # The sort is stable, reversed or not: objects with equal keys stay ordered by path.
+    matches.sort(key=lambda match: (match[0], match[1].updated_at or ""), reverse=True)
+    selected = [summary for _, summary in matches if list_query.state in (None, summary.state)]
+    limit = list_query.limit
+    return ObjectList(event_id, dict(sorted(counts.items())), tuple(selected[:limit]), len(selected) > limit)

@@ -1,7 +1,10 @@
-"""Present: exact reads. Every read is what the views say up to their checkpoint, and then the log after it.
+"""Exact reads: combine the views, which may lag, with the part of the log after their checkpoint.
 
-In this order: the checkpoint, the records of views, the log. So a record may be ahead of the checkpoint, but never of
-the log; it knows how far it is folded, and what it already holds is not folded again.
+A read loads the checkpoint, then records of views, then the log, in this order. A record may therefore be newer than
+the checkpoint, but never newer than the log. Each record contains the session up to which it is folded, so no commit is
+folded twice.
+
+Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -10,189 +13,210 @@ from itertools import chain
 from typing import TypeVar
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.commit import Commit, chained, chained_back
+from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
-from chalicelib.domain.views.block import Block, block_items_of
-from chalicelib.domain.views.object_view import ObjectView, moved, moved_item
-from chalicelib.domain.views.record import BLOCKS, END, PROJECT, SESSIONS, Change, Checkpoint, Record, objects_view
-from chalicelib.services.consumers.consumer import checkpoint_of
+from chalicelib.domain.views.block import Block, block_item_range
+from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
+from chalicelib.domain.views.record import (
+    BLOCKS_VIEW,
+    MAX_CHARACTER,
+    PROJECTOR,
+    SESSIONS_VIEW,
+    Checkpoint,
+    ConditionalWrite,
+    Record,
+    objects_view,
+)
+from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
-from chalicelib.services.reading.scan import galloped, head_at, searched
+from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 
 T = TypeVar("T")
 
-SHARED = 64
-SHARED_BYTES = 64 * 1024
-"""So many pages, and such small ones, are kept for others who may ask for the same."""
+MAX_CACHED_PAGES = 64
+MAX_CACHED_PAGE_BYTES = 64 * 1024
+"""Larger pages are not cached."""
 
 SCAN_THRESHOLD = 128
-"""So many commits are read faster than looked up."""
+"""Up to this number of commits, scanning the log is faster than using the views."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """Commits in order; when they are all read, everything up to `known`, and up to the last of them, is known."""
+class CommitRun:
+    """The commits that may contain a selected event.
+
+    After reading all of them, the reader knows the log up to the later of `complete_to` and the last commit.
+    """
 
     commits: Iterator[Commit]
-    known: Head
+    complete_to: Head
 
 
 class NoViews:
-    """Views that nobody has built: everything is read from the log."""
+    """Views without any record, which make a `LogReader` read everything from the log."""
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        """None of them."""
         del view, items
         return {}
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        """None."""
         del view, start, end, backwards
         return iter(())
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        """All refused."""
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        """Refuse all changes."""
         return list(changes)
 
     def drop(self, view: str) -> int:
-        """None left."""
         del view
         return 0
 
 
 class LogReader:
-    """The log, and the views that make it quick to read. They may lag behind; what is read here does not."""
+    """Reads the logs, with the help of views. Results are exact even if the views lag behind."""
 
     def __init__(self, log: Log, views: Views) -> None:
         self.log = log
         self.views = views
-        self._shared: dict[Hashable, Page] = {}
+        self._pages: dict[Hashable, Page] = {}
 
-    def shared(self, what: Hashable, read: Callable[[], Page]) -> Page:
-        """What `read` finds, read once for all who ask for the same: those who wait are woken together.
+    def cached_page(self, key: Hashable, read: Callable[[], Page]) -> Page:
+        """Return the cached page of `key`, or `read` and cache it.
 
-        A page that holds something stays true, for the log only grows; who reads on after it finds the rest.
+        A commit wakes all long polls for it at the same time, and they share one page. Only pages with events are
+        cached. They stay valid because the log only grows, and the client reads the rest with its next request.
         """
-        page = self._shared.get(what)
+        page = self._pages.get(key)
         if page is None:
             page = read()
-            if page.wires and sum(map(len, page.wires)) <= SHARED_BYTES:
-                if len(self._shared) >= SHARED:
-                    self._shared = {}
-                self._shared[what] = page
+            if page.texts and sum(map(len, page.texts)) <= MAX_CACHED_PAGE_BYTES:
+                if len(self._pages) >= MAX_CACHED_PAGES:
+                    self._pages = {}
+                self._pages[key] = page
         return page
 
     def read_views(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
-        """What `read` finds in the views, and the checkpoint up to which that is complete."""
+        """Call `read` with the checkpoint of the views, and return the checkpoint and the result.
+
+        Repeats the read if the views were rebuilt meanwhile, because the old ones are then being deleted.
+        """
         while True:
-            checkpoint = checkpoint_of(PROJECT, server, self.views)
+            checkpoint = load_checkpoint(PROJECTOR, server, self.views)
             try:
-                found = read(checkpoint)
+                result = read(checkpoint)
             except KeyError:
-                if not self._is_built_anew(checkpoint):
+                if not self._is_outdated(checkpoint):
                     raise
                 continue
-            if not self._is_built_anew(checkpoint):
-                return checkpoint, found
+            if not self._is_outdated(checkpoint):
+                return checkpoint, result
 
-    def _is_built_anew(self, checkpoint: Checkpoint) -> bool:
-        """Whether the views are others by now, and those of the checkpoint perhaps being forgotten."""
-        return checkpoint_of(PROJECT, checkpoint.head.server, self.views).generation != checkpoint.generation
-
-    def after(self, head: Head, most: int | None = None) -> Iterator[Commit]:
+    def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
         """All commits after `head`, in order."""
-        return chained(head, self.log.read(head.server, head.session, most))
+        return verify_contiguous(head, self.log.read(head.server, head.session, limit))
 
-    def ahead(self, start: Head, selection: Selection, most: int | None = None) -> Ahead:
-        """The commits after `start` without those that surely hold nothing selected."""
-        if selection.everything or self.log.head(start.server).session - start.session <= SCAN_THRESHOLD:
-            return Ahead(self.after(start, most), start)
-        checkpoint, indexed = self.read_views(
-            start.server, lambda found: self._indexed(found, start.session, selection)
+    def commits_after(self, start: Head, selection: Selection, limit: int | None = None) -> CommitRun:
+        """The commits after `start`, without most of those that contain no selected event.
+
+        `limit` is an optimization for selections of everything and may be ignored.
+        """
+        if selection.selects_everything or self.log.head(start.server).session - start.session <= SCAN_THRESHOLD:
+            return CommitRun(self.tail(start, limit), start)
+        checkpoint, ranges = self.read_views(
+            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, start.session, selection)
         )
         if checkpoint.head.session <= start.session:
-            return Ahead(self.after(start), start)
-        return Ahead(chain(self._fetched(start.server, indexed), self.after(checkpoint.head)), checkpoint.head)
+            return CommitRun(self.tail(start), start)
+        return CommitRun(chain(self._fetch(start.server, ranges), self.tail(checkpoint.head)), checkpoint.head)
 
-    def back(self, start: Head, selection: Selection) -> Iterator[Commit]:
-        """The commits up to `start`, latest first, without those that surely hold nothing selected."""
-        if selection.everything:
-            return chained_back(self.log.read_back(start.server, start.session + 1))
-        checkpoint, indexed = self.read_views(start.server, lambda found: self._indexed(found, 0, selection))
-        late = max(start.session - checkpoint.head.session, 0)
-        early = [
-            (first, min(last, start.session, checkpoint.head.session))
-            for first, last in reversed(indexed)
-            if first <= min(start.session, checkpoint.head.session)
-        ]
-        return chain(
-            chained_back(self.log.read_back(start.server, start.session + 1, late)) if late else (),
-            self._fetched(start.server, early, backwards=True),
+    def commits_before(self, start: Head, selection: Selection) -> Iterator[Commit]:
+        """The commits up to `start`, latest first, without most of those that contain no selected event."""
+        if selection.selects_everything:
+            return verify_contiguous_backwards(self.log.read_backwards(start.server, start.session + 1))
+        checkpoint, ranges = self.read_views(
+            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, 0, selection)
         )
+        tail_length = max(start.session - checkpoint.head.session, 0)
+        last_indexed = min(start.session, checkpoint.head.session)
+        indexed = [(first, min(last, last_indexed)) for first, last in reversed(ranges) if first <= last_indexed]
+        tail: Iterable[Commit] = ()
+        if tail_length:
+            commits = self.log.read_backwards(start.server, start.session + 1, tail_length)
+            tail = verify_contiguous_backwards(commits)
+        return chain(tail, self._fetch(start.server, indexed, backwards=True))
 
-    def at(self, server: int, event_id: int) -> Head:
-        """Where the log stood when `event_id` had been written: the last commit with nothing after `event_id`."""
+    def position_at(self, server: int, event_id: int) -> Head:
+        """Head of the log as of `event_id`: the last commit without an event after `event_id`."""
         head, event_id = self.log.head(server), max(event_id, 0)
-        if event_id >= head.last:
+        if event_id >= head.last_event_id:
             return head
-        earlier, later = galloped(self.log, head, event_id, SCAN_THRESHOLD)
-        if earlier.last > event_id:
-            earlier, later = self._bounds(server, event_id, earlier.session)
-        return searched(self.log, earlier, later, event_id)
+        earlier, later = exponential_search(self.log, head, event_id, SCAN_THRESHOLD)
+        if earlier.last_event_id > event_id:
+            earlier, later = self._search_bounds(server, event_id, earlier.session)
+        return binary_search(self.log, earlier, later, event_id)
 
-    def sessions(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
-        """All sessions with events of the object, as far as the views know."""
-        record = self.views.get(checkpoint.view(objects_view(ref.collection)), [ref.path]).get(ref.path)
-        view = ObjectView.of(record)
-        older: list[int] = []
-        moved_to = view.moved_to
-        while moved_to:
-            item = moved_item(ref, moved_to)
-            moved_to, sessions = moved(self.views.get(checkpoint.view(SESSIONS), [item])[item])
-            older = [*sessions, *older]
-        return [*older, *view.recent]
+    def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
+        """All sessions with events of the object, according to the views."""
+        record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+        view = ObjectView.from_record(record)
+        archived: list[int] = []
+        archived_to = view.archived_to
+        while archived_to:
+            item = archived_sessions_item(ref, archived_to)
+            record = self.views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]
+            archived_to, sessions = parse_archived_sessions(record)
+            archived = [*sessions, *archived]
+        return [*archived, *view.recent_sessions]
 
-    def _indexed(self, checkpoint: Checkpoint, after: int, selection: Selection) -> list[tuple[int, int]]:
-        """First and last sessions of the runs of commits after `after` that may hold something selected.
+    def _is_outdated(self, checkpoint: Checkpoint) -> bool:
+        """Whether the views of `checkpoint` were replaced by rebuilt ones."""
+        return load_checkpoint(PROJECTOR, checkpoint.head.server, self.views).generation != checkpoint.generation
 
-        Those after the checkpoint are left out: not all of them are known.
+    def _candidate_ranges(self, checkpoint: Checkpoint, after: int, selection: Selection) -> list[tuple[int, int]]:
+        """Ranges (first and last session) of the commits after `after` that may contain a selected event.
+
+        Commits after the checkpoint are left out, because the views do not know all of them.
         """
-        refs, end = selection.refs, checkpoint.head.session
+        refs, end = selection.object_refs, checkpoint.head.session
         if refs is not None:
-            sessions = {session for ref in refs for session in self.sessions(checkpoint, ref)}
+            sessions = {session for ref in refs for session in self.sessions_of(checkpoint, ref)}
             return [(session, session) for session in sorted(sessions) if after < session <= end]
-        records = self.views.range(checkpoint.view(BLOCKS), "", END)
-        blocks = (Block.of(record) for record in records if record.to > after)
+        records = self.views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)
+        blocks = (Block.from_record(record) for record in records if record.version > after)
         return [
-            (max(block.first, after + 1), min(block.to, end))
+            (max(block.first_session, after + 1), min(block.last_session, end))
             for block in blocks
-            if block.first <= end and block.may_hold(selection)
+            if block.first_session <= end and block.may_contain(selection)
         ]
 
-    def _fetched(self, server: int, runs: Iterable[tuple[int, int]], backwards: bool = False) -> Iterator[Commit]:
-        """The commits of the runs; single ones together, for that takes fewer calls."""
+    def _fetch(self, server: int, ranges: Iterable[tuple[int, int]], backwards: bool = False) -> Iterator[Commit]:
+        """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in one call."""
         singles: list[int] = []
-        for first, last in runs:
+        for first, last in ranges:
             if first == last:
                 singles.append(first)
                 continue
             yield from self.log.commits(server, singles)
             singles = []
-            n = last - first + 1
-            run = self.log.read_back(server, last + 1, n) if backwards else self.log.read(server, first - 1, n)
-            # What is deleted meanwhile makes room for commits that are not of this run.
-            yield from (commit for commit in run if first <= commit.session <= last)
+            length = last - first + 1
+            commits = (
+                self.log.read_backwards(server, last + 1, length)
+                if backwards
+                else self.log.read(server, first - 1, length)
+            )
+            # If commits of the range are deleted meanwhile, the read continues beyond its end.
+            yield from (commit for commit in commits if first <= commit.session <= last)
         yield from self.log.commits(server, singles)
 
-    def _bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:
-        """A commit before and a session after the place looked for, by the minute of the EventId."""
-        view = checkpoint_of(PROJECT, server, self.views).view(BLOCKS)
-        minute, next_minute = block_items_of(event_id)
+    def _search_bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:
+        """A commit before and a session after `event_id`, found by the minute of the EventId."""
+        view = load_checkpoint(PROJECTOR, server, self.views).view_name(BLOCKS_VIEW)
+        minute, next_minute = block_item_range(event_id)
         before = next(self.views.range(view, "", minute, backwards=True), None)
-        after = next(self.views.range(view, next_minute, END), None)
-        earlier = head_at(self.log, server, before.to if before else 0)
-        while earlier.last > event_id:  # a commit's EventIds may reach into the next minute
+        after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
+        earlier = head_at(self.log, server, before.version if before else 0)
+        while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
-        return earlier, min(later, Block.of(after).first) if after else later
+        return earlier, min(later, Block.from_record(after).first_session) if after else later

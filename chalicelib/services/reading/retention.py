@@ -1,27 +1,30 @@
-"""Retention: how long events are kept. What is past it is forgotten for readers at once, physically later."""
+"""Retention: which events are too old to be read. They are hidden from readers at once and deleted later.
+
+Threads: any thread may call `boundary`. `_window_lock` protects `_windows` and is held while reading the log.
+"""
 
 import threading
 from collections import deque
 from dataclasses import dataclass
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.commit import Commit, chained, chained_back
+from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.services.ports import Clock, Log
-from chalicelib.services.reading.scan import session_at
+from chalicelib.services.reading.scan import find_position
 
 
 @dataclass(frozen=True, slots=True)
-class Forgotten:
-    """What readers must not see any more."""
+class RetentionBoundary:
+    """The end of the expired part of a log. Readers must not see anything up to here."""
 
-    before: Head
-    """The last commit that is forgotten whole."""
-    last: int
-    """The last EventId that is forgotten, perhaps amid the next commit; 0 if none is."""
+    head: Head
+    """The last commit whose events have all expired."""
+    event_id: int
+    """The last EventId that has expired, perhaps within the next commit. 0 if none has."""
 
 
 class Retention:
-    """Events older than `age_s`, and all but the last `events` of a log, are forgotten; None keeps them for ever."""
+    """Expires events older than `age_s`, and all but the last `events` of each log. None means no limit."""
 
     def __init__(self, log: Log, clock: Clock, age_s: float | None = None, events: int | None = None) -> None:
         self._log = log
@@ -30,80 +33,81 @@ class Retention:
         self._events = events
         self._starts: dict[int, Head] = {}
         self._windows: dict[int, _Window] = {}
-        self._turn = threading.Lock()
+        self._window_lock = threading.Lock()
 
-    def forgotten(self, server: int) -> Forgotten:
-        """What is past retention now."""
-        found = [self._gone(server)]
+    def boundary(self, server: int) -> RetentionBoundary:
+        """The current boundary of a log."""
+        boundaries = [self._deleted(server)]
         if self._age_s is not None:
-            found.append(self._by_age(server, self._age_s))
+            boundaries.append(self._by_age(server, self._age_s))
         if self._events is not None:
-            found.append(self._by_count(server, self._events))
-        return max(found, key=lambda forgotten: forgotten.last)
+            boundaries.append(self._by_count(server, self._events))
+        return max(boundaries, key=lambda boundary: boundary.event_id)
 
-    def _gone(self, server: int) -> Forgotten:
-        """What is not stored any more; looked up once where nothing is ever forgotten."""
+    def _deleted(self, server: int) -> RetentionBoundary:
+        """The boundary of the commits that are no longer stored. Without any limit it never moves and is cached."""
         if server not in self._starts or self._age_s is not None or self._events is not None:
             self._starts[server] = self._log.start(server)
         start = self._starts[server]
-        return Forgotten(start, start.last)
+        return RetentionBoundary(start, start.last_event_id)
 
-    def _by_age(self, server: int, age_s: float) -> Forgotten:
+    def _by_age(self, server: int, age_s: float) -> RetentionBoundary:
         oldest_us = self._clock() * 1000 - int(age_s * 1_000_000)
-        before = session_at(self._log, self._log.head(server), max(oldest_us - 1, 0))
-        return Forgotten(before, before.last)
+        head = find_position(self._log, self._log.head(server), max(oldest_us - 1, 0))
+        return RetentionBoundary(head, head.last_event_id)
 
-    def _by_count(self, server: int, events: int) -> Forgotten:
-        with self._turn:
+    def _by_count(self, server: int, events: int) -> RetentionBoundary:
+        with self._window_lock:
             window = self._windows.get(server)
             if window is None:
                 window = self._windows[server] = _Window(server, events)
                 window.fill(self._log)
-            window.follow(self._log)
-            return window.forgotten
+            window.advance(self._log)
+            return window.boundary
 
 
 class _Window:
-    """The last commits of a log, as many as hold so many events; only what is needed of them."""
+    """Heads of the last commits of a log that together contain at least `events` events."""
 
     def __init__(self, server: int, events: int) -> None:
         self._events = events
         self._total = 0
-        self._kept: deque[tuple[Head, Head]] = deque()
-        """Each commit's head, and the one before."""
+        self._commits: deque[tuple[Head, Head]] = deque()
+        """The head of each commit and of its predecessor."""
         self._head = Head(server)
 
     def fill(self, log: Log) -> None:
-        """Count back from the head."""
-        self._kept.clear()
+        """Read the last commits backwards from the head of the log."""
+        self._commits.clear()
         self._total = 0
         self._head = log.head(self._head.server)
-        for commit in chained_back(log.read_back(self._head.server, self._head.session + 1)):
-            self._kept.appendleft(_both(commit))
-            self._total += commit.n
+        for commit in verify_contiguous_backwards(log.read_backwards(self._head.server, self._head.session + 1)):
+            self._commits.appendleft(_heads(commit))
+            self._total += commit.event_count
             if self._total > self._events:
                 break
 
-    def follow(self, log: Log) -> None:
-        """Take in what came since; some of it may have been deleted already."""
+    def advance(self, log: Log) -> None:
+        """Add the commits since the last call, and refill if some of them are already deleted."""
         if log.start(self._head.server).session > self._head.session:
             self.fill(log)
-        for commit in chained(self._head, log.read(self._head.server, self._head.session)):
-            self._kept.append(_both(commit))
-            self._total += commit.n
+        for commit in verify_contiguous(self._head, log.read(self._head.server, self._head.session)):
+            self._commits.append(_heads(commit))
+            self._total += commit.event_count
             self._head = commit.head
-        while self._kept and self._total - self._kept[0][0].instance >= self._events:
-            self._total -= self._kept.popleft()[0].instance
+        while self._commits and self._total - self._commits[0][0].instance >= self._events:
+            self._total -= self._commits.popleft()[0].instance
 
     @property
-    def forgotten(self) -> Forgotten:
-        """All that lies before the last events."""
-        if not self._kept:
-            return Forgotten(self._head, self._head.last)
-        oldest, before = self._kept[0]
-        too_many = self._total - self._events
-        return Forgotten(before, oldest.last - oldest.instance + too_many if too_many > 0 else before.last)
+    def boundary(self) -> RetentionBoundary:
+        """The boundary before the last `events` events."""
+        if not self._commits:
+            return RetentionBoundary(self._head, self._head.last_event_id)
+        oldest, before = self._commits[0]
+        excess = max(self._total - self._events, 0)
+        id_before_oldest = oldest.last_event_id - oldest.instance
+        return RetentionBoundary(before, id_before_oldest + excess if excess else before.last_event_id)
 
 
-def _both(commit: Commit) -> tuple[Head, Head]:
-    return commit.head, Head(commit.server, commit.session - 1, 0, commit.prev)
+def _heads(commit: Commit) -> tuple[Head, Head]:
+    return commit.head, Head(commit.server, commit.session - 1, 0, commit.previous_event_id)

@@ -1,4 +1,4 @@
-"""Read: go through a log in order, from any position, and know how far one has seen."""
+"""Scan a log: find positions, and collect events into pages."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -6,72 +6,77 @@ from dataclasses import dataclass
 
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.commit import Commit, chained
+from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.services.ports import Log
 
-PAGE_BYTES = 4 * 1024 * 1024
-"""An answer stays below Lambda's 6 MB, quotes and escapes included."""
-SCAN_S = 15.0
-"""How long one request may look for events that do not come."""
+MAX_PAGE_BYTES = 4 * 1024 * 1024
+"""Keeps a response below Lambda's limit of 6 MB, including quotes and escapes."""
+SCAN_TIMEOUT_S = 15.0
+"""How long one request may search for events."""
 
-Form = Callable[[Event], str]
-"""How an event is written for whoever reads; an empty text leaves it out."""
-Frame = Callable[[int, str], str]
-"""How the text of an event is put on the wire, with its EventId."""
+EventFormatter = Callable[[Event], str]
+"""Renders an event. An empty text omits the event."""
+WireFormatter = Callable[[int, str], str]
+"""Wraps the text of an event, with its EventId, for the wire."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which events, how many, and how they are written."""
+class PageSpec:
+    """Which events a page contains, how many, and in which format."""
 
     selection: Selection
     limit: int | None = None
-    form: Form | None = None
-    """None: as core events."""
-    frame: Frame | None = None
-    """None: as they are."""
-    most_bytes: int = PAGE_BYTES
+    formatter: EventFormatter | None = None
+    """None renders core events."""
+    wire_formatter: WireFormatter | None = None
+    """None leaves texts as they are."""
+    max_bytes: int = MAX_PAGE_BYTES
 
 
-def session_at(log: Log, head: Head, event_id: int) -> Head:
-    """Where the log stood when `event_id` had been written: the last commit with nothing after `event_id`.
+def find_position(log: Log, head: Head, event_id: int) -> Head:
+    """Head of the log as of `event_id`: the last commit without an event after `event_id`.
 
-    Galloping back from the head: readers are mostly close behind it. What is forgotten lies before everything.
+    Searches backwards from `head`, because most readers are close to it. Deleted commits count as earlier than any.
     """
-    if event_id >= head.last:
+    if event_id >= head.last_event_id:
         return head
-    earlier, later = galloped(log, head, event_id, head.session)
-    return searched(log, earlier, later, event_id)
+    earlier, later = exponential_search(log, head, event_id, head.session)
+    return binary_search(log, earlier, later, event_id)
 
 
-def galloped(log: Log, head: Head, event_id: int, most: int) -> tuple[Head, int]:
-    """A commit before and a session after the place looked for; not before it if that is further than `most`."""
+def exponential_search(log: Log, head: Head, event_id: int, max_distance: int) -> tuple[Head, int]:
+    """Search backwards from `head` with doubling steps for a commit at or before `event_id`.
+
+    Returns that commit and a later session after `event_id`. Beyond `max_distance` sessions it gives up, and the
+    returned commit is still after `event_id`.
+    """
     later, step = head.session, 1
     earlier = head_at(log, head.server, later - step)
-    while earlier.last > event_id and head.session - earlier.session < most:
+    while earlier.last_event_id > event_id and head.session - earlier.session < max_distance:
         later, step = earlier.session, step * 2
         earlier = head_at(log, head.server, later - step)
     return earlier, later
 
 
-def searched(log: Log, earlier: Head, later: int, event_id: int) -> Head:
-    """The last commit with nothing after `event_id`, between the two."""
+def binary_search(log: Log, earlier: Head, later: int, event_id: int) -> Head:
+    """The last commit without an event after `event_id`, from `earlier` on and before session `later`."""
     while later - earlier.session > 1:
         middle = head_at(log, earlier.server, (earlier.session + later) // 2)
-        if middle.last > event_id:
+        if middle.last_event_id > event_id:
             later = middle.session
         else:
             earlier = middle
-    if earlier.session and not earlier.last:
+    if earlier.session and not earlier.last_event_id:
+        # The commit itself is deleted. The first one that is kept knows its last EventId.
         first_kept = log.commit(earlier.server, later)
-        return Head(earlier.server, earlier.session, 0, first_kept.prev if first_kept else 0)
+        return Head(earlier.server, earlier.session, 0, first_kept.previous_event_id if first_kept else 0)
     return earlier
 
 
 def head_at(log: Log, server: int, session: int) -> Head:
-    """The log's head as it was at `session`; its `last` is 0 if the commit is forgotten."""
+    """Head of the log as of `session`. Its `last_event_id` is 0 if the commit is deleted."""
     if session <= 0:
         return Head(server)
     commit = log.commit(server, session)
@@ -86,84 +91,88 @@ def scan(
     limit: int | None,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
-    """The selected events after `start` whose EventId is greater than `after`, in order, `limit` at most."""
-    commits = chained(start, log.read(start.server, start.session, commits_for(limit, selection)))
-    return collected(commits, start, after, Wanted(selection, limit), monotonic)
+    """Read the selected events after `start` with an EventId greater than `after`, at most `limit`."""
+    commits = verify_contiguous(start, log.read(start.server, start.session, max_commits_for(limit, selection)))
+    return collect_page(commits, start, after, PageSpec(selection, limit), monotonic)
 
 
-def collected(
+def collect_page(
     commits: Iterable[Commit],
     start: Head,
     after: int,
-    wanted: Wanted,
+    spec: PageSpec,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
-    """The selected events of `commits`, which come after `start`, whose EventId is greater than `after`."""
-    limit = wanted.limit
-    wires: list[str] = []
-    seen, event_id, first_at = start, start.last, None
-    deadline = monotonic() + SCAN_S
-    size = 0
+    """Collect events with an EventId greater than `after` from `commits`, which follow `start`."""
+    limit = spec.limit
+    texts: list[str] = []
+    scanned_to, event_id, first_at_us = start, start.last_event_id, None
+    deadline = monotonic() + SCAN_TIMEOUT_S
+    size_bytes = 0
     for commit in commits:
-        event_ids, found = selected(commit, after, wanted)
-        if found and first_at is None:
-            first_at = commit.at
-        if limit is not None and len(wires) + len(found) > limit:
-            room = limit - len(wires)
-            last = event_ids[room - 1] if room else event_id
-            return Page(seen, last, [*wires, *found[:room]], first_at, complete=False)
-        wires += found
-        seen, event_id = commit.head, commit.last
-        size += _bytes(commit, found)
-        # Without a filter the next commit, if there is one, tells whether more follows; with one it might be far.
-        is_full = len(wires) == limit and not wanted.selection.everything
-        if is_full or size > wanted.most_bytes or monotonic() > deadline:
-            return Page(seen, event_id, wires, first_at, complete=False)
-    return Page(seen, event_id, wires, first_at)
+        event_ids, new_texts = format_selected(commit, after, spec)
+        if new_texts and first_at_us is None:
+            first_at_us = commit.at_us
+        if limit is not None and len(texts) + len(new_texts) > limit:
+            room = limit - len(texts)
+            last_event_id = event_ids[room - 1] if room else event_id
+            return Page(scanned_to, last_event_id, [*texts, *new_texts[:room]], first_at_us, is_complete=False)
+        texts += new_texts
+        scanned_to, event_id = commit.head, commit.last_event_id
+        size_bytes += _size_bytes(commit, new_texts)
+        # Without a filter, read on: the next commit shows whether there are more events. With a filter, the next
+        # selected event might be far away.
+        is_full = len(texts) == limit and not spec.selection.selects_everything
+        if is_full or size_bytes > spec.max_bytes or monotonic() > deadline:
+            return Page(scanned_to, event_id, texts, first_at_us, is_complete=False)
+    return Page(scanned_to, event_id, texts, first_at_us)
 
 
-def collected_back(commits: Iterable[Commit], head: Head, after: int, wanted: Wanted) -> Page:
-    """The newest selected events of `commits`, which go back from `head`, after `after`; newest first."""
-    wires: list[str] = []
-    limit = -(wanted.limit or 0)
-    size = 0
+def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, spec: PageSpec) -> Page:
+    """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back from `head`."""
+    texts: list[str] = []
+    limit = -(spec.limit or 0)
+    size_bytes = 0
     for commit in commits:
-        if commit.last <= after:
+        if commit.last_event_id <= after:
             break
-        _, found = selected(commit, after, wanted)
-        wires += reversed(found)
-        size += _bytes(commit, found)
-        if len(wires) >= limit or size > PAGE_BYTES:
+        _, new_texts = format_selected(commit, after, spec)
+        texts += reversed(new_texts)
+        size_bytes += _size_bytes(commit, new_texts)
+        if len(texts) >= limit or size_bytes > MAX_PAGE_BYTES:
             break
-    return Page(head, head.last, wires[:limit])
+    return Page(head, head.last_event_id, texts[:limit])
 
 
-def selected(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], list[str]]:
-    """EventIds and texts of the commit's events that are selected and come after `after`."""
-    event_ids, texts = _texts(commit, after, wanted)
-    return event_ids, list(map(wanted.frame, event_ids, texts)) if wanted.frame else texts
+def format_selected(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence[int], list[str]]:
+    """EventIds and texts of the commit's selected events with an EventId greater than `after`."""
+    event_ids, texts = _format_events(commit, after, spec)
+    return event_ids, list(map(spec.wire_formatter, event_ids, texts)) if spec.wire_formatter else texts
 
 
-def _texts(commit: Commit, after: int, wanted: Wanted) -> tuple[Sequence[int], list[str]]:
-    selection, form = wanted.selection, wanted.form
-    if form is None and selection.everything and after < commit.at:
-        return range(commit.at, commit.last + 1), commit.wires
+def _format_events(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence[int], list[str]]:
+    selection, formatter = spec.selection, spec.formatter
+    if formatter is None and selection.selects_everything and after < commit.at_us:
+        return range(commit.at_us, commit.last_event_id + 1), commit.wire_texts
     event_ids: list[int] = []
     texts: list[str] = []
-    for event in commit.numbered(selection.candidates(commit.body)):
+    for event in commit.build_events(selection.candidates(commit.body)):
         if event.event_id > after and selection.selects(event):
-            text = form(event) if form else event.wire
+            text = formatter(event) if formatter else event.wire_text
             if text:
                 event_ids.append(event.event_id)
                 texts.append(text)
     return event_ids, texts
 
 
-def commits_for(limit: int | None, selection: Selection) -> int | None:
-    """Each commit has an event, so without a filter this many are enough: one may be read already, one shows more."""
-    return limit + 2 if limit is not None and selection.everything else None
+def max_commits_for(limit: int | None, selection: Selection) -> int | None:
+    """Maximum number of commits needed for `limit` events, or None if unknown.
+
+    Without a filter each commit contributes at least one event. One more may lie before the position, and one more
+    shows whether there are further events.
+    """
+    return limit + 2 if limit is not None and selection.selects_everything else None
 
 
-def _bytes(commit: Commit, texts: Iterable[str]) -> int:
-    """How much these texts of the commit are on the wire."""
+def _size_bytes(commit: Commit, texts: Iterable[str]) -> int:
     return sum(map(len, texts if commit.body.isascii() else map(str.encode, texts)))

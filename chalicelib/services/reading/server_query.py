@@ -16,33 +16,33 @@ EVERYTHING = Selection()
 
 @dataclass(frozen=True, slots=True)
 class ServerQuery:
-    """Events of `server` with ids greater than `last_event_id`, `max_results` at most."""
+    """Events of `server` with ids greater than `last_event_id`, at most `max_results`."""
 
     server: int
     last_event_id: Id | None = None
     max_results: int | None = None
 
 
-def query_server(query: ServerQuery, log: Log, retention: Retention, most: int) -> Page:
-    """The events, ascending; the page is not complete if more follow. Never more than `most`."""
+def query_server(query: ServerQuery, log: Log, retention: Retention, max_events: int) -> Page:
+    """The events in ascending order, at most `max_events`."""
     last = query.last_event_id or Id(query.server, 0, 0)
     if last.server != query.server:
-        raise BadInput(f"lastEventId {last} is an event of another server than {query.server}")
-    limit = most if query.max_results is None else min(query.max_results, most)
+        raise BadInput(f"lastEventId {last} belongs to server {last.server}, not to server {query.server}")
+    limit = max_events if query.max_results is None else min(query.max_results, max_events)
     start, after = _position(log, last)
-    forgotten = retention.forgotten(query.server)
-    if after < forgotten.last:
-        start, after = forgotten.before, forgotten.last
+    boundary = retention.boundary(query.server)
+    if after < boundary.event_id:
+        start, after = boundary.head, boundary.event_id
     return scan(log, start, after, EVERYTHING, limit)
 
 
 def _position(log: Log, last: Id) -> tuple[Head, int]:
-    """The commit before which nothing is wanted, and the EventId up to which nothing is."""
+    """The commit to start after, and the EventId to start after."""
     head = log.head(last.server)
     if last.session > head.session:
-        return head, head.last
+        return head, head.last_event_id
     commit = log.commit(last.server, last.session)
     if commit is None:
         return Head(last.server), 0
     before = log.commit(last.server, last.session - 1)
-    return before.head if before else Head(last.server), commit.at + min(last.instance, commit.n) - 1
+    return before.head if before else Head(last.server), commit.at_us + min(last.instance, commit.event_count) - 1

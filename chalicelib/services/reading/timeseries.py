@@ -7,105 +7,109 @@ from itertools import islice
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.page import Page
-from chalicelib.domain.queries.timeseries import Order, TimeseriesQuery
+from chalicelib.domain.queries.timeseries import SortKey, TimeseriesQuery
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 
 def timeseries(
-    query: TimeseriesQuery, servers: Sequence[int], present: LogReader, retention: Retention, most: int
+    query: TimeseriesQuery, servers: Sequence[int], reader: LogReader, retention: Retention, max_events: int
 ) -> Page:
-    """The events, in order, never more than `most`; the page is not complete if more follow."""
-    heads = [present.log.head(server) for server in servers]
-    event_id = max(head.last for head in heads)
-    position = _position(query, servers, present)
+    """The events in the query's order, at most `max_events`."""
+    heads = [reader.log.head(server) for server in servers]
+    event_id = max(head.last_event_id for head in heads)
+    position = _position(query, servers, reader)
     if query.last_event_id is not None and position is None:
         return Page(heads[0], event_id)
-    limit = most if query.max_results is None else min(query.max_results, most)
-    known = {head.server: head.last for head in heads}
-    events = _sorted(query, position, known, present, retention, limit + 1)
-    found = list(islice(events, limit + 1))
-    return Page(heads[0], event_id, [event.wire for event in found[:limit]], complete=len(found) <= limit)
+    limit = max_events if query.max_results is None else min(query.max_results, max_events)
+    last_event_ids = {head.server: head.last_event_id for head in heads}
+    # One event more than the limit shows whether the page is complete.
+    sorted_events = _sorted_events(query, position, last_event_ids, reader, retention, limit + 1)
+    events = list(islice(sorted_events, limit + 1))
+    return Page(heads[0], event_id, [event.wire_text for event in events[:limit]], is_complete=len(events) <= limit)
 
 
-def _position(query: TimeseriesQuery, servers: Sequence[int], present: LogReader) -> Order | None:
-    """The place of the last event seen, if it exists and the query comes across it."""
+def _position(query: TimeseriesQuery, servers: Sequence[int], reader: LogReader) -> SortKey | None:
+    """Sort key of the event `last_event_id`, if it exists and lies in the time range of the query."""
     last = query.last_event_id
     if last is None or last.server not in servers:
         return None
-    commit = present.log.commit(last.server, last.session)
-    if commit is None or not 1 <= last.instance <= commit.n:
+    commit = reader.log.commit(last.server, last.session)
+    if commit is None or not 1 <= last.instance <= commit.event_count:
         return None
     event = commit.events[last.instance - 1]
-    return query.order(event) if query.comes_across(event) else None
+    return query.sort_key(event) if query.is_in_time_range(event) else None
 
 
-def _sorted(
+def _sorted_events(
     query: TimeseriesQuery,
-    position: Order | None,
-    known: Mapping[int, int],
-    present: LogReader,
+    position: SortKey | None,
+    last_event_ids: Mapping[int, int],
+    reader: LogReader,
     retention: Retention,
-    enough: int,
+    limit: int,
 ) -> Iterator[Event]:
-    """The events of each server up to the EventId that the answer will tell: later ones are for the next answer."""
+    """Selected events up to the `last_event_ids` of their servers. Later events are left to the next request.
 
-    def wanted(events: Iterable[Event], forgotten: int, last: int) -> Iterator[Event]:
+    Sorting by source time needs all events, so in that case only the first `limit` are returned.
+    """
+
+    def select(events: Iterable[Event], boundary: int, last_event_id: int) -> Iterator[Event]:
         for event in events:
-            in_time = forgotten < event.event_id <= last
-            if in_time and query.selects(event) and _is_after(query, event, position):
+            is_visible = boundary < event.event_id <= last_event_id
+            if is_visible and query.selects(event) and _is_after(query, event, position):
                 yield event
 
     streams = []
-    for server, last in known.items():
-        forgotten = retention.forgotten(server).last
-        streams.append(wanted(_events(query, position, server, present, forgotten), forgotten, last))
+    for server, last_event_id in last_event_ids.items():
+        boundary = retention.boundary(server).event_id
+        streams.append(select(_events(query, position, server, reader, boundary), boundary, last_event_id))
     if not query.by_source:
-        return heapq.merge(*streams, key=query.order, reverse=query.descending)
+        return heapq.merge(*streams, key=query.sort_key, reverse=query.descending)
     choose: Callable[..., list[Event]] = heapq.nlargest if query.descending else heapq.nsmallest
-    return iter(choose(enough, (event for stream in streams for event in stream), key=query.order))
+    return iter(choose(limit, (event for stream in streams for event in stream), key=query.sort_key))
 
 
-def _is_after(query: TimeseriesQuery, event: Event, position: Order | None) -> bool:
+def _is_after(query: TimeseriesQuery, event: Event, position: SortKey | None) -> bool:
     if position is None:
         return True
-    return query.order(event) < position if query.descending else query.order(event) > position
+    return query.sort_key(event) < position if query.descending else query.sort_key(event) > position
 
 
 def _events(
-    query: TimeseriesQuery, position: Order | None, server: int, present: LogReader, forgotten: int
+    query: TimeseriesQuery, position: SortKey | None, server: int, reader: LogReader, boundary: int
 ) -> Iterator[Event]:
-    """All events of the server between the bounds of time, in the answer's order if that is by time."""
+    """The server's events in the time range. They are in the order of the result if that is by time."""
     first, last = query.t_from, query.t_to
     if position is not None and not query.by_source:
-        first, last = (first, _least(last, position[0])) if query.descending else (_greatest(first, position[0]), last)
-    first = _greatest(first, forgotten - 1000 if forgotten else None)
+        first, last = (first, _min(last, position[0])) if query.descending else (_max(first, position[0]), last)
+    first = _max(first, boundary - 1000 if boundary else None)
     if query.descending and not query.by_source:
-        for commit in _back(query, server, present, last):
-            if first is not None and commit.at < first:
+        for commit in _commits_backwards(query, server, reader, last):
+            if first is not None and commit.at_us < first:
                 return
             yield from reversed(commit.events)
         return
-    start = present.at(server, max(first - 1, 0)) if first is not None else present.at(server, forgotten)
-    for commit in present.ahead(start, query.selection).commits:
-        if last is not None and commit.at > last:
+    start = reader.position_at(server, max(first - 1, 0) if first is not None else boundary)
+    for commit in reader.commits_after(start, query.selection).commits:
+        if last is not None and commit.at_us > last:
             return
         yield from commit.events
 
 
-def _back(query: TimeseriesQuery, server: int, present: LogReader, last: int | None) -> Iterator[Commit]:
-    head = present.log.head(server)
-    if last is not None and last < head.last:
-        # A commit at `last` has EventIds of up to a thousand more.
-        head = present.at(server, last + 1000)
-    return present.back(head, query.selection)
+def _commits_backwards(query: TimeseriesQuery, server: int, reader: LogReader, last: int | None) -> Iterator[Commit]:
+    head = reader.log.head(server)
+    if last is not None and last < head.last_event_id:
+        # The EventIds of a commit are up to 1000 microseconds later than the commit.
+        head = reader.position_at(server, last + 1000)
+    return reader.commits_before(head, query.selection)
 
 
-def _least(one: int | None, other: int) -> int:
-    return other if one is None else min(one, other)
+def _min(value: int | None, other: int) -> int:
+    return other if value is None else min(value, other)
 
 
-def _greatest(one: int | None, other: int | None) -> int | None:
-    if one is None or other is None:
-        return one if other is None else other
-    return max(one, other)
+def _max(value: int | None, other: int | None) -> int | None:
+    if value is None or other is None:
+        return value if other is None else other
+    return max(value, other)

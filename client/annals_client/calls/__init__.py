@@ -1,1 +1,1 @@
-"""What can be called: one function a method of the clients, each a row of steps."""
+"""The calls of the API: one generator of steps per client method."""

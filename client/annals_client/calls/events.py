@@ -5,102 +5,102 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from annals_client.errors import Torn, Unexpected
-from annals_client.sans_io import ANSWER_S, Give, Manners, Pause, Request, Steps, Values, ask
+from annals_client.sans_io import RESPONSE_TIMEOUT_S, Emit, Pause, Request, RetryPolicy, Steps, Values, send
 from annals_client.values import Condition, Event, Newest, NewEvent, Published
-from annals_client.wire import condition_json, event_of, new_event_json, published_of, several
+from annals_client.wire import as_list, condition_json, new_event_json, parse_event, parse_published
 
-POLL_S = 25.0
-"""How long one request of a follower waits: what every gateway allows."""
-HASTE_S = 1.0
-"""Who is told sooner that there is nothing new must not ask again at once: the server ends, or its gateway is hasty."""
+LONG_POLL_TIMEOUT_S = 25.0
+"""Timeout of one long poll. Every gateway allows this much."""
+MIN_POLL_INTERVAL_S = 1.0
+"""Pause after an empty response that came sooner: the server is stopping, or a gateway cuts the poll short."""
 
 
 def publish(
-    manners: Manners,
+    policy: RetryPolicy,
     events: Iterable[NewEvent | Mapping[str, Any]],
     *,
     condition: Condition | None = None,
     vocabulary: str | None = None,
     idempotency_key: str | None = None,
 ) -> Steps[Published]:
-    """Append events in one commit: whole or not at all, and once, however often the request has to be repeated.
+    """Append events atomically in one commit, exactly once even if the request is retried.
 
-    For that it has an idempotency key, made here unless you give one. With `vocabulary` the events are mappings in that
-    vocabulary's own JSON.
+    An idempotency key is generated unless one is given. With `vocabulary`, the events are mappings in the JSON format
+    of that vocabulary.
     """
     body: dict[str, Any] = {"events": [new_event_json(event) for event in events]}
     if condition is not None:
         body["condition"] = condition_json(condition)
-    headers = {"Idempotency-Key": idempotency_key or manners.new_key()}
+    headers = {"Idempotency-Key": idempotency_key or policy.new_key()}
     path = f"/events/{vocabulary}" if vocabulary else "/events"
-    answer = yield from ask(manners, Request("POST", path, headers=headers, body=body))
-    return published_of(answer.json(), is_repeated=answer.headers.get("idempotent-replayed") == "true")
+    response = yield from send(policy, Request("POST", path, headers=headers, body=body))
+    return parse_published(response.json(), is_repeated=response.headers.get("idempotent-replayed") == "true")
 
 
 def newest(
-    manners: Manners, count: int, *, types: Sequence[str] | None = None, keys: Sequence[str] | None = None
+    policy: RetryPolicy, count: int, *, types: Sequence[str] | None = None, keys: Sequence[str] | None = None
 ) -> Steps[Newest]:
-    """The last `count` events, oldest first; follow after its `event_id` to see all that come after them."""
-    parameters = [*selection(types, keys), ("limit", str(-max(count, 1)))]
-    answer = yield from ask(manners, Request("GET", "/events", parameters))
-    said = answer.json()
-    found = tuple(event_of(event) for event in reversed(said.get("eventSnapshots", ())))
-    return Newest(found if count > 0 else (), said["eventId"])
+    """The last `count` events, oldest first. Follow after its `event_id` to continue."""
+    parameters = [*filter_parameters(types, keys), ("limit", str(-max(count, 1)))]
+    response = yield from send(policy, Request("GET", "/events", parameters))
+    document = response.json()
+    events = tuple(parse_event(event) for event in reversed(document.get("eventSnapshots", ())))
+    return Newest(events if count > 0 else (), document["eventId"])
 
 
 def follow(
-    manners: Manners,
+    policy: RetryPolicy,
     *,
     types: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
     after: int | None = None,
     to_now: bool = False,
 ) -> Values[Event]:
-    """Every event after a position, in order, each once: those there are, then those to come.
+    """Iterate over the events after a position, in order and each exactly once: stored events first, then new ones.
 
-    `after` is an `event_id`: of a snapshot, of the last event you have seen; without it, from the first event that is
-    kept. `to_now` ends it when there are no more, otherwise it goes on for ever: once there was a first answer it
-    survives lost connections and restarts of the server, however long they take. `Torn` is raised if something after
-    the position is no longer kept.
+    `after` is the `event_id` of a snapshot or of the last event you handled. Without it, iteration starts with the
+    oldest retained event. With `to_now` it ends at the end of the log. Otherwise it never ends: after the first
+    response it survives lost connections and server restarts of any length. Raises `Torn` if events after the position
+    were removed by retention.
 
-    It is a long poll. An answer is had whole or not at all and says how far the server has looked, so the next
-    request begins exactly there, also where nothing was selected.
+    Implemented as a long poll. Each response states the position up to which the server has searched, and the next
+    request continues there even if no event matched.
     """
-    waiting_s = 0.0 if to_now else POLL_S
-    deadline_s = manners.deadline_s
+    poll_s = 0.0 if to_now else LONG_POLL_TIMEOUT_S
+    deadline_s = policy.deadline_s
     while True:
         position = [] if after is None else [("after", str(after))]
-        waiting = [("timeout", f"{waiting_s}s")] if waiting_s else []
-        parameters = [*selection(types, keys), *position, *waiting]
-        request = Request("GET", "/events", parameters, timeout_s=waiting_s + ANSWER_S)
-        asked_at = manners.clock()
-        answer = yield from ask(manners, request, deadline_s)
-        events, after = _read(answer.json())
+        timeout = [("timeout", f"{poll_s}s")] if poll_s else []
+        parameters = [*filter_parameters(types, keys), *position, *timeout]
+        request = Request("GET", "/events", parameters, timeout_s=poll_s + RESPONSE_TIMEOUT_S)
+        sent_at = policy.clock()
+        response = yield from send(policy, request, deadline_s)
+        events, after = _parse_page(response.json())
         for event in events:
-            yield Give(event)
+            yield Emit(event)
         if to_now and not events:
             return
-        if not events and manners.clock() - asked_at < HASTE_S:
-            yield Pause(manners.jittered(HASTE_S), "the server does not wait")
-        deadline_s = manners.deadline_s if to_now else math.inf
+        if not events and policy.clock() - sent_at < MIN_POLL_INTERVAL_S:
+            yield Pause(policy.jitter(MIN_POLL_INTERVAL_S), "the server does not hold the long poll")
+        deadline_s = policy.deadline_s if to_now else math.inf
 
 
-def selection(types: Sequence[str] | None, keys: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Types and keys as parameters; None selects all. An empty list would select nothing: nobody can mean that."""
-    named = {"types": types, "keys": keys}
-    empty = [name for name, values in named.items() if values is not None and not values]
+def filter_parameters(types: Sequence[str] | None, keys: Sequence[str] | None) -> list[tuple[str, str]]:
+    """Query parameters for types and keys. None selects all. Raises `ValueError` for an empty list."""
+    filters = {"types": types, "keys": keys}
+    empty = [name for name, values in filters.items() if values is not None and not values]
     if empty:
-        raise ValueError(f"{empty[0]} is empty, so nothing would be selected; leave it out to select all")
-    return [(name, value) for name, values in named.items() if values is not None for value in several(values)]
+        raise ValueError(f"{empty[0]} is empty and would select nothing. Leave it out to select everything")
+    return [(name, value) for name, values in filters.items() if values is not None for value in as_list(values)]
 
 
-def _read(said: Mapping[str, Any]) -> tuple[list[Event], int]:
-    match said:
+def _parse_page(document: Mapping[str, Any]) -> tuple[list[Event], int]:
+    match document:
         case {"TYPE": "NonEmpty", "eventId": int(event_id), "eventSnapshots": [*events]}:
-            return [event_of(event) for event in events], event_id
+            return [parse_event(event) for event in events], event_id
         case {"TYPE": "Empty", "eventId": int(event_id)}:
             return [], event_id
         case {"TYPE": "Torn", "eventId": int(event_id)}:
             raise Torn(event_id)
         case _:
-            raise Unexpected(200, "this is no sequence of events")
+            raise Unexpected(200, "the response is not a sequence of events")

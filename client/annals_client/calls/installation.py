@@ -1,32 +1,32 @@
-"""Reports, the system, and who the caller is."""
+"""Reports, system status and caller identity."""
 
 from typing import cast
 from urllib.parse import quote
 
-from annals_client.sans_io import Manners, Request, Steps, told
+from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
 from annals_client.values import Me, Report, System
 
 
-def reports(manners: Manners) -> Steps[tuple[Report, ...]]:
-    """The reports that became ready, the newest first."""
-    said = yield from told(manners, Request("GET", "/reports"))
-    return tuple(said["reports"])
+def reports(policy: RetryPolicy) -> Steps[tuple[Report, ...]]:
+    """The finished reports, newest first."""
+    document = yield from fetch_json(policy, Request("GET", "/reports"))
+    return tuple(document["reports"])
 
 
-def link(manners: Manners, name: str) -> Steps[str]:
-    """A link to a report's page, good for a minute; a relative one is below the address of the API."""
-    said = yield from told(manners, Request("POST", f"/reports/{quote(name, safe='')}/link"))
-    found: str = said["link"]
-    return found
+def link(policy: RetryPolicy, name: str) -> Steps[str]:
+    """A link to the page of a report, valid for a minute. A relative link is relative to the API URL."""
+    document = yield from fetch_json(policy, Request("POST", f"/reports/{quote(name, safe='')}/link"))
+    url: str = document["link"]
+    return url
 
 
-def system(manners: Manners) -> Steps[System]:
-    """Where the log stands, how far its consumers are, how the installation is set up."""
-    said = yield from told(manners, Request("GET", "/system"))
-    return cast(System, said)
+def system(policy: RetryPolicy) -> Steps[System]:
+    """Status of the log, its consumers and the installation."""
+    document = yield from fetch_json(policy, Request("GET", "/system"))
+    return cast(System, document)
 
 
-def me(manners: Manners) -> Steps[Me]:
-    """Who you are, what you may do, and until when."""
-    said = yield from told(manners, Request("GET", "/me"))
-    return cast(Me, said)
+def me(policy: RetryPolicy) -> Steps[Me]:
+    """Your identity, permissions and token expiry."""
+    document = yield from fetch_json(policy, Request("GET", "/me"))
+    return cast(Me, document)

@@ -1,14 +1,14 @@
-"""Snapshots of what events are about."""
+"""Snapshots of objects."""
 
 from urllib.parse import quote
 
-from annals_client.sans_io import Manners, Request, Steps, told
+from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
 from annals_client.values import Snapshot
-from annals_client.wire import snapshot_of
+from annals_client.wire import parse_snapshot
 
 
 def snapshot(
-    manners: Manners,
+    policy: RetryPolicy,
     collection: str,
     path: str = "",
     *,
@@ -18,15 +18,15 @@ def snapshot(
     limit: int | None = None,
     at: int | None = None,
 ) -> Steps[Snapshot]:
-    """Objects exactly as they are at the answer's `event_id`; follow after it to see what changes.
+    """The current state of objects. Follow after the `event_id` of the result to see later changes.
 
-    `path` is that of one object, or `folder/` for all below it; without it, all of the collection (`job`, `order`,
-    `pushJob` …). `brief` lists them, the latest change first; `search`, `state` and `limit` are for such lists. `at`
-    asks for one object as it was right after that `event_id`.
+    `path` names one object, or all objects in `folder/`. Without it, all objects of the collection (`job`, `order`,
+    `pushJob` …) are returned. `brief` returns a list with the latest change first; `search`, `state` and `limit` apply
+    to such lists. `at` returns one object as of that `event_id`.
     """
-    named = {"brief": "yes" if brief else None, "search": search, "state": state, "limit": limit, "at": at}
-    parameters = [(name, str(value)) for name, value in named.items() if value is not None]
-    place = quote(path.removeprefix("/"), safe="/,:*")
-    route = f"/objects/{quote(collection, safe='')}" + (f"/{place}" if place else "")
-    said = yield from told(manners, Request("GET", route, parameters))
-    return snapshot_of(said)
+    options = {"brief": "yes" if brief else None, "search": search, "state": state, "limit": limit, "at": at}
+    parameters = [(name, str(value)) for name, value in options.items() if value is not None]
+    object_path = quote(path.removeprefix("/"), safe="/,:*")
+    route = f"/objects/{quote(collection, safe='')}" + (f"/{object_path}" if object_path else "")
+    document = yield from fetch_json(policy, Request("GET", route, parameters))
+    return parse_snapshot(document)

@@ -1,4 +1,4 @@
-"""Observers: configure them, see what failed, try again, tell again."""
+"""Observers: configure, list failed deliveries, retry, replay."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -6,91 +6,91 @@ from typing import Any, cast
 from urllib.parse import quote
 
 from annals_client.errors import NotFound
-from annals_client.sans_io import Give, Manners, Request, Steps, Values, told
+from annals_client.sans_io import Emit, Request, RetryPolicy, Steps, Values, fetch_json
 from annals_client.values import Failure, Observer, Replayed
-from annals_client.wire import replayed_of, several, time_text
+from annals_client.wire import as_list, format_time, parse_replayed
 
-PAGE = 1000
-"""The most failures that one answer has."""
-
-
-def observers(manners: Manners) -> Steps[tuple[Observer, ...]]:
-    """The observers that you may see: admins all, others their own."""
-    said = yield from told(manners, Request("GET", "/observers"))
-    return tuple(said["observers"])
+MAX_PAGE = 1000
+"""Maximum number of failures per response."""
 
 
-def get(manners: Manners, name: str) -> Steps[Observer]:
-    """One observer, with what becomes of its deliveries."""
-    said = yield from told(manners, Request("GET", _path(name)))
-    return cast(Observer, said)
+def observers(policy: RetryPolicy) -> Steps[tuple[Observer, ...]]:
+    """The observers you may see: all for admins, otherwise your own."""
+    document = yield from fetch_json(policy, Request("GET", "/observers"))
+    return tuple(document["observers"])
 
 
-def put(manners: Manners, name: str, configuration: Mapping[str, Any]) -> Steps[Observer]:
-    """Configure an observer, a new one or one that there is."""
-    said = yield from told(manners, Request("PUT", _path(name), body=dict(configuration)))
-    return cast(Observer, said)
+def get(policy: RetryPolicy, name: str) -> Steps[Observer]:
+    """An observer with the state of its deliveries."""
+    document = yield from fetch_json(policy, Request("GET", _path(name)))
+    return cast(Observer, document)
 
 
-def delete(manners: Manners, name: str) -> Steps[None]:
-    """End an observer."""
+def put(policy: RetryPolicy, name: str, configuration: Mapping[str, Any]) -> Steps[Observer]:
+    """Create or change an observer."""
+    document = yield from fetch_json(policy, Request("PUT", _path(name), body=dict(configuration)))
+    return cast(Observer, document)
+
+
+def delete(policy: RetryPolicy, name: str) -> Steps[None]:
+    """Delete an observer."""
     try:
-        yield from told(manners, Request("DELETE", _path(name)))
-    except NotFound as gone:
-        # Asked twice it may have been us, the first time.
-        if gone.tries == 1:
+        yield from fetch_json(policy, Request("DELETE", _path(name)))
+    except NotFound as error:
+        # After a retry, the first attempt may have deleted it.
+        if error.tries == 1:
             raise
 
 
-def failures(manners: Manners, name: str, *, page: int = PAGE) -> Values[Failure]:
-    """Deliveries that nobody tries any more, and why; all of them."""
+def failures(policy: RetryPolicy, name: str, *, page: int = MAX_PAGE) -> Values[Failure]:
+    """Iterate over all deliveries that are not retried any more."""
     last: str | None = None
     while True:
         position = [] if last is None else [("after", last)]
         request = Request("GET", _path(name, "/failures"), [("limit", str(page)), *position])
-        said = yield from told(manners, request)
-        found: list[Failure] = said["failures"]
-        for failure in found:
-            yield Give(failure)
-        if len(found) < page:
+        document = yield from fetch_json(policy, request)
+        page_failures: list[Failure] = document["failures"]
+        for failure in page_failures:
+            yield Emit(failure)
+        if len(page_failures) < page:
             return
-        last = found[-1]["id"]
+        last = page_failures[-1]["id"]
 
 
-def retry(manners: Manners, name: str, ids: Sequence[str] | None = None) -> Steps[int]:
-    """Try failed deliveries again, those named or all; how many."""
-    body = {} if ids is None else {"ids": several(ids)}
-    said = yield from told(manners, Request("POST", _path(name, "/retry"), body=body))
-    retried: int = said["retried"]
+def retry(policy: RetryPolicy, name: str, ids: Sequence[str] | None = None) -> Steps[int]:
+    """Retry the given failed deliveries, or all. Returns their number."""
+    body = {} if ids is None else {"ids": as_list(ids)}
+    document = yield from fetch_json(policy, Request("POST", _path(name, "/retry"), body=body))
+    retried: int = document["retried"]
     return retried
 
 
 def replay(
-    manners: Manners,
+    policy: RetryPolicy,
     name: str,
     *,
     after: int | None = None,
     since: datetime | None = None,
     until: int | None = None,
 ) -> Values[Replayed]:
-    """Tell an observer again what came after a position, or since a time; gives how far it has come, part by part.
+    """Deliver the events after a position or time to an observer again, yielding the progress after each part.
 
-    The parts share a name, made here, so a part whose answer is lost can be asked for again and doubles nothing. It
-    goes on only as long as you iterate.
+    A generated replay name makes retries safe: a part is never delivered twice. The replay advances only while you
+    iterate.
     """
-    body: dict[str, Any] = {"replay": manners.new_key()}
-    body |= {"since": time_text(since)} if since is not None else {"after": after or 0}
+    body: dict[str, Any] = {"replay": policy.new_key()}
+    body |= {"since": format_time(since)} if since is not None else {"after": after or 0}
     body |= {} if until is None else {"until": until}
     deliveries = 0
     while True:
-        said = yield from told(manners, Request("POST", _path(name, "/replay"), body=body))
-        part = replayed_of(said, deliveries)
-        yield Give(part)
+        document = yield from fetch_json(policy, Request("POST", _path(name, "/replay"), body=body))
+        part = parse_replayed(document, deliveries)
+        yield Emit(part)
         if part.is_done:
             return
         deliveries = part.deliveries
         body = {"replay": part.replay, "after": part.event_id, "until": part.until}
 
 
-def _path(name: str, below: str = "") -> str:
-    return f"/observers/{quote(name, safe='')}{below}"
+def _path(name: str, suffix: str = "") -> str:
+    return f"/observers/{quote(name, safe='')}{suffix}"

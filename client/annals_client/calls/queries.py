@@ -1,26 +1,26 @@
-"""The three queries; those that come in pages go on by themselves."""
+"""The three queries. Paged results are fetched as needed."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Literal
 
-from annals_client.calls.events import selection
-from annals_client.sans_io import Give, Manners, Request, Steps, Values, told
+from annals_client.calls.events import filter_parameters
+from annals_client.sans_io import Emit, Request, RetryPolicy, Steps, Values, fetch_json
 from annals_client.values import Event, Id
-from annals_client.wire import event_of, time_text
+from annals_client.wire import format_time, parse_event
 
-PAGE = 4096
-"""The most that one answer has."""
+MAX_PAGE = 4096
+"""Maximum number of events per response."""
 
 
-def latest(manners: Manners, types: Sequence[str] | None = None) -> Steps[tuple[Event, ...]]:
+def latest(policy: RetryPolicy, types: Sequence[str] | None = None) -> Steps[tuple[Event, ...]]:
     """The last event of each type."""
-    said = yield from told(manners, Request("GET", "/events/latest", selection(types, None)))
-    return tuple(event_of(event) for event in said["events"])
+    document = yield from fetch_json(policy, Request("GET", "/events/latest", filter_parameters(types, None)))
+    return tuple(parse_event(event) for event in document["events"])
 
 
 def timeseries(
-    manners: Manners,
+    policy: RetryPolicy,
     types: Sequence[str] | None = None,
     *,
     t_from: datetime | None = None,
@@ -30,46 +30,46 @@ def timeseries(
     order: Literal["ascending", "descending"] = "descending",
     order_by: Literal["timestamp", "sourceTimestamp"] = "timestamp",
     max_results: int | None = None,
-    page: int = PAGE,
+    page: int = MAX_PAGE,
 ) -> Values[Event]:
-    """Events by time, the newest first unless `order` says otherwise; all of them, or `max_results`."""
+    """Iterate over events by time, newest first by default; all of them, or at most `max_results`."""
     times = {"tFrom": t_from, "tTo": t_to, "sourceTFrom": source_t_from, "sourceTTo": source_t_to}
-    given = [(name, time_text(time)) for name, time in times.items() if time is not None]
-    parameters = [*selection(types, None), *given, ("order", order), ("orderBy", order_by)]
-    return _pages(manners, "/events/timeseries", parameters, None, max_results, page)
+    time_parameters = [(name, format_time(time)) for name, time in times.items() if time is not None]
+    parameters = [*filter_parameters(types, None), *time_parameters, ("order", order), ("orderBy", order_by)]
+    return _pages(policy, "/events/timeseries", parameters, None, max_results, page)
 
 
 def server(
-    manners: Manners,
+    policy: RetryPolicy,
     *,
     number: int | None = None,
     after: Id | None = None,
     max_results: int | None = None,
-    page: int = PAGE,
+    page: int = MAX_PAGE,
 ) -> Values[Event]:
-    """The events of one log by id, after the one with the id `after`; all of them, or `max_results`."""
+    """Iterate over the events of one log by id, after the id `after`; all of them, or at most `max_results`."""
     parameters = [] if number is None else [("server", str(number))]
-    return _pages(manners, "/events/server", parameters, after, max_results, page)
+    return _pages(policy, "/events/server", parameters, after, max_results, page)
 
 
 def _pages(
-    manners: Manners,
+    policy: RetryPolicy,
     path: str,
     parameters: Sequence[tuple[str, str]],
     last: Id | None,
     max_results: int | None,
     page: int,
 ) -> Values[Event]:
-    """One page after the other, each after the last event of the one before."""
-    left = max_results
-    while left is None or left > 0:
-        size = page if left is None else min(page, left)
+    remaining = max_results
+    while remaining is None or remaining > 0:
+        size = page if remaining is None else min(page, remaining)
         position = [] if last is None else [("lastEventId", str(last))]
-        asked = [*parameters, ("maxResults", str(size)), *position]
-        said = yield from told(manners, Request("GET", path, asked))
-        events = [event_of(event) for event in said["events"]]
+        query = [*parameters, ("maxResults", str(size)), *position]
+        document = yield from fetch_json(policy, Request("GET", path, query))
+        events = [parse_event(event) for event in document["events"]]
         for event in events:
-            yield Give(event)
-        if not said["moreFollows"] or not events:
+            yield Emit(event)
+        if not document["moreFollows"] or not events:
             return
-        last, left = events[-1].id, None if left is None else left - len(events)
+        last = events[-1].id
+        remaining = None if remaining is None else remaining - len(events)

@@ -1,1 +1,1 @@
-"""`annals`: the client for the shell. Exit codes are in `exits`, what it prints in `printing`."""
+"""The `annals` command. Exit codes are in `exits`, output formats in `printing`."""

@@ -1,4 +1,4 @@
-"""Completion for shells, made from the command line's own description."""
+"""Shell completion scripts, generated from the argument parser."""
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
@@ -19,40 +19,42 @@ autoload -U +X bashcompinit && bashcompinit
 """
 
 
-def script(top: argparse.ArgumentParser, shell: str) -> str:
-    """What the shell is to evaluate."""
+def script(parser: argparse.ArgumentParser, shell: str) -> str:
+    """The script for the shell to evaluate."""
     writers: Mapping[str, Callable[[Mapping[str, argparse.ArgumentParser]], str]] = {
         "bash": _bash,
-        "zsh": lambda known: ZSH + _bash(known),
+        "zsh": lambda parsers: ZSH + _bash(parsers),
         "fish": _fish,
     }
-    return writers[shell](commands(top))
+    return writers[shell](subparsers(parser))
 
 
-def commands(top: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
-    """The commands by their names."""
-    for action in top._actions:
+def subparsers(parser: argparse.ArgumentParser) -> Mapping[str, argparse.ArgumentParser]:
+    """The parsers of the commands by name."""
+    for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             return dict(action.choices)
-    raise AssertionError("there are no commands")
+    raise AssertionError("the parser has no commands")
 
 
-def _bash(known: Mapping[str, argparse.ArgumentParser]) -> str:
-    cases = "\n".join(f'            {name}) words="{" ".join(_words(one))}" ;;' for name, one in known.items())
-    return BASH.format(commands=" ".join(known), cases=cases)
+def _bash(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
+    cases = "\n".join(
+        f'            {name}) words="{" ".join(_completions(command))}" ;;' for name, command in parsers.items()
+    )
+    return BASH.format(commands=" ".join(parsers), cases=cases)
 
 
-def _fish(known: Mapping[str, argparse.ArgumentParser]) -> str:
-    first = f"complete -c annals -f -n __fish_use_subcommand -a '{' '.join(known)}'"
-    others = [
-        f"complete -c annals -n '__fish_seen_subcommand_from {name}' -a '{' '.join(_words(one))}'"
-        for name, one in known.items()
+def _fish(parsers: Mapping[str, argparse.ArgumentParser]) -> str:
+    command_line = f"complete -c annals -f -n __fish_use_subcommand -a '{' '.join(parsers)}'"
+    option_lines = [
+        f"complete -c annals -n '__fish_seen_subcommand_from {name}' -a '{' '.join(_completions(command))}'"
+        for name, command in parsers.items()
     ]
-    return "\n".join([first, *others])
+    return "\n".join([command_line, *option_lines])
 
 
-def _words(command: argparse.ArgumentParser) -> Sequence[str]:
-    """Its options, and the values that it knows by name."""
+def _completions(command: argparse.ArgumentParser) -> Sequence[str]:
+    """The choices and options of a command."""
     actions = command._actions
     options = [option for action in actions for option in action.option_strings]
     values = [str(value) for action in actions if not action.option_strings for value in action.choices or ()]

@@ -1,4 +1,4 @@
-"""Exit codes: what scripts can rely on (docs/cli.md)."""
+"""Exit codes of the `annals` command (docs/cli.md)."""
 
 from collections.abc import Sequence
 
@@ -6,20 +6,20 @@ from annals_client.errors import AnnalsError, BadRequest, ConditionFailed, KeyRe
 
 OK = 0
 FAILED = 1
-"""Something else went wrong: an error of the server's own, a file that cannot be read."""
+"""Any other error, such as an internal server error or an unreadable file."""
 USAGE = 2
-"""The command line is wrong, or what it gives is; the server refuses it, or was not asked."""
+"""The command line or its input is invalid."""
 NOT_ALLOWED = 3
 NOT_FOUND = 4
 CONFLICT = 5
-"""The condition failed, or the idempotency key was used for something else."""
+"""The append condition failed, or the idempotency key was used for other events."""
 UNAVAILABLE = 6
-"""No answer until the deadline: the same again may work."""
+"""No response before the deadline. Running the command again may work."""
 DAMAGED = 7
-"""Of `check`: something is wrong with the data."""
+"""`annals check` found damage."""
 INTERRUPTED = 130
 BROKEN_PIPE = 141
-"""Whoever read the output has gone; as if SIGPIPE had ended it."""
+"""The reader of the output is gone. The same code as for SIGPIPE."""
 
 CODES: Sequence[tuple[type[AnnalsError], int]] = (
     (BadRequest, USAGE),
@@ -31,30 +31,32 @@ CODES: Sequence[tuple[type[AnnalsError], int]] = (
 )
 
 
-class Usage(Exception):
-    """What the command line gives is wrong; nothing was asked of the server."""
+class UsageError(Exception):
+    """The command line is invalid. No request was sent."""
 
 
-class NoToken(Exception):
-    """There is no token to show."""
+class MissingToken(Exception):
+    """There is no token."""
 
 
-class Damaged(Exception):
-    """Something is wrong with the data of the server on this machine."""
+class DataDamaged(Exception):
+    """The data of the server on this machine is damaged."""
 
 
-OWN = (Usage, NoToken, Damaged)
-"""What the command itself raises."""
+class ServerNotInstalled(Exception):
+    """The command needs the code of the server."""
 
 
-def code_of(failure: Exception) -> int:
-    """With which code the command ends."""
-    match failure:
-        case Usage():
+CLI_ERRORS = (UsageError, MissingToken, DataDamaged, ServerNotInstalled)
+
+
+def exit_code(error: Exception) -> int:
+    match error:
+        case UsageError():
             return USAGE
-        case NoToken():
+        case MissingToken():
             return NOT_ALLOWED
-        case Damaged():
+        case DataDamaged():
             return DAMAGED
         case _:
-            return next((code for kind, code in CODES if isinstance(failure, kind)), FAILED)
+            return next((code for kind, code in CODES if isinstance(error, kind)), FAILED)

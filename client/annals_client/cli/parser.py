@@ -1,4 +1,4 @@
-"""The command line."""
+"""The argument parser of the `annals` command."""
 
 import argparse
 import os
@@ -10,136 +10,146 @@ SHELLS = ("bash", "zsh", "fish")
 Commands = argparse._SubParsersAction
 
 
-def parser() -> argparse.ArgumentParser:
-    """All commands with their options; addresses and tokens come from the environment unless they are given."""
-    top = argparse.ArgumentParser(prog="annals", description="Publish to Annals, follow it, ask it.")
+def create_parser() -> argparse.ArgumentParser:
+    """The parser of all commands. Defaults for URL, token and data directory come from the environment."""
+    top = argparse.ArgumentParser(prog="annals", description="Publish events to Annals, follow and query them.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    common = _common()
+    common = _common_options()
     for add in (_publish, _follow, _query, _snapshot, _observers, _replay, _report, _system, _me, _token, _check):
         add(commands, common)
     _completion(commands, common)
     return top
 
 
-def _common() -> argparse.ArgumentParser:
+def _common_options() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     url = os.environ.get("ANNALS_URL") or DEFAULT_URL
-    common.add_argument("--url", default=url, help="address of the API (ANNALS_URL)")
+    common.add_argument("--url", default=url, help="URL of the API (ANNALS_URL)")
     common.add_argument("--token", default=os.environ.get("ANNALS_TOKEN"), help="your token (ANNALS_TOKEN)")
-    common.add_argument("--org", help="the organization meant, if not the first of the token")
-    common.add_argument("--deadline", type=float, default=30.0, metavar="S", help="how long to try, in seconds")
-    common.add_argument("--json", action="store_true", help="one JSON value a line, for programs")
+    common.add_argument("--org", help="organization; default: the first in the token")
+    common.add_argument("--deadline", type=float, default=30.0, metavar="S", help="seconds to keep retrying")
+    common.add_argument("--json", action="store_true", help="print one JSON value per line")
     common.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="also: NO_COLOR")
     return common
 
 
 def _command(
-    commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser, name: str, words: str
+    commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser, name: str, description: str
 ) -> argparse.ArgumentParser:
-    made: argparse.ArgumentParser = commands.add_parser(name, parents=[common], help=words, description=words)
-    return made
+    parser: argparse.ArgumentParser = commands.add_parser(
+        name, parents=[common], help=description, description=description
+    )
+    return parser
 
 
 def _publish(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "publish", "Append events: one, or those in a file.")
-    command.add_argument("type", nargs="?", help="such as deploy/started; without it events are read from --file")
-    command.add_argument("--key", help="what the event is about")
-    command.add_argument("--data", metavar="JSON", help="its payload")
-    command.add_argument("--file", default="-", help="JSON: events a line each, or a list of them (- is stdin)")
-    command.add_argument("--vocabulary", choices=VOCABULARIES, help="the language of the events in the file")
-    command.add_argument("--idempotency-key", metavar="KEY", help="who repeats the command with it publishes once")
-    command.add_argument("--fail-if-types", action="append", metavar="PATTERN", help="refuse if there is such an event")
-    command.add_argument("--fail-if-keys", action="append", metavar="KEY", help="refuse if there is an event of this")
-    command.add_argument("--after", type=int, metavar="EVENTID", help="... after this position")
+    command = _command(commands, common, "publish", "Append one event, or the events in a file.")
+    command.add_argument("type", nargs="?", help="for example deploy/started; without it, events are read from --file")
+    command.add_argument("--key", help="key of the event")
+    command.add_argument("--data", metavar="JSON", help="payload of the event")
+    command.add_argument("--file", default="-", help="events as JSON, one per line or a list (-: stdin)")
+    command.add_argument("--vocabulary", choices=VOCABULARIES, help="vocabulary of the events in the file")
+    command.add_argument("--idempotency-key", metavar="KEY", help="makes it safe to repeat the command")
+    command.add_argument("--fail-if-types", action="append", metavar="PATTERN", help="fail if an event has such a type")
+    command.add_argument("--fail-if-keys", action="append", metavar="KEY", help="fail if an event has this key")
+    command.add_argument(
+        "--after", type=int, metavar="EVENTID", help="position after which the --fail-if options apply"
+    )
 
 
 def _follow(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(commands, common, "follow", "Print events as they happen, like tail -f.")
-    _selecting(command, keys=True)
+    _add_filter_options(command, keys=True)
     start = command.add_mutually_exclusive_group()
-    start.add_argument("-n", "--lines", type=int, default=10, metavar="N", help="begin with the last N (10)")
-    start.add_argument("--since", metavar="TIME", help="begin at a time, or so long ago: 10m, 2h, 3d")
-    start.add_argument("--after", type=int, metavar="EVENTID", help="begin after a position; 0: all that is kept")
-    command.add_argument("--count", type=int, metavar="N", help="end after so many events")
-    command.add_argument("--no-wait", action="store_true", help="end when there are no more")
+    start.add_argument("-n", "--lines", type=int, default=10, metavar="N", help="start with the last N events (10)")
+    start.add_argument("--since", metavar="TIME", help="start at a time, or a duration before now: 10m, 2h, 3d")
+    start.add_argument(
+        "--after", type=int, metavar="EVENTID", help="start after a position; 0: the oldest retained event"
+    )
+    command.add_argument("--count", type=int, metavar="N", help="stop after N events")
+    command.add_argument("--no-wait", action="store_true", help="stop at the end of the log")
 
 
 def _query(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "query", "Ask for events: the latest of each type, by time, or by id.")
+    command = _command(commands, common, "query", "Query events: the latest of each type, by time, or by id.")
     command.add_argument("query", choices=("latest", "timeseries", "server"))
-    _selecting(command, keys=False)
-    command.add_argument("--since", metavar="TIME", help="of timeseries: not before")
-    command.add_argument("--until", metavar="TIME", help="of timeseries: not after")
-    command.add_argument("--order", choices=("ascending", "descending"), help="of timeseries")
-    command.add_argument("--order-by", choices=("timestamp", "sourceTimestamp"), help="of timeseries")
-    command.add_argument("-n", "--max", type=int, metavar="N", help="at most so many; all unless given")
+    _add_filter_options(command, keys=False)
+    command.add_argument("--since", metavar="TIME", help="timeseries: start time")
+    command.add_argument("--until", metavar="TIME", help="timeseries: end time")
+    command.add_argument("--order", choices=("ascending", "descending"), help="timeseries")
+    command.add_argument("--order-by", choices=("timestamp", "sourceTimestamp"), help="timeseries")
+    command.add_argument("-n", "--max", type=int, metavar="N", help="maximum number of events; default: all")
 
 
 def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "snapshot", "Objects as they are, and the position to follow from.")
+    command = _command(commands, common, "snapshot", "Print objects and the position to follow from.")
     command.add_argument("collection", choices=COLLECTIONS)
-    command.add_argument("path", nargs="?", default="", help="one object, or folder/ for all below it; or all")
-    command.add_argument("--search", help="in path and label")
+    command.add_argument(
+        "path", nargs="?", default="", help="one object, or folder/ for all objects in it; default: all"
+    )
+    command.add_argument("--search", help="text in path or label")
     command.add_argument("--state")
     command.add_argument("-n", "--limit", type=int, metavar="N")
-    command.add_argument("--at", type=int, metavar="EVENTID", help="one object as it was right after that event")
+    command.add_argument("--at", type=int, metavar="EVENTID", help="state of one object after that event")
 
 
 def _observers(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "observers", "Who is told about which events.")
+    command = _command(
+        commands, common, "observers", "List, show, change and delete observers, and retry failed deliveries."
+    )
     actions = ("list", "show", "put", "delete", "failures", "retry")
     command.add_argument("action", nargs="?", choices=actions, default="list")
     command.add_argument("name", nargs="?")
-    command.add_argument("ids", nargs="*", help="of retry: which deliveries; all unless given")
-    command.add_argument("--file", default="-", help="of put: its configuration, JSON (- is stdin)")
+    command.add_argument("ids", nargs="*", help="retry: ids of deliveries; default: all")
+    command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
 
 
 def _replay(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "replay", "Tell an observer again what was before.")
+    command = _command(commands, common, "replay", "Deliver past events to an observer again.")
     command.add_argument("name")
     start = command.add_mutually_exclusive_group(required=True)
-    start.add_argument("--since", metavar="TIME", help="a time, or how long ago: 10m, 2h, 3d")
+    start.add_argument("--since", metavar="TIME", help="a time, or a duration before now: 10m, 2h, 3d")
     start.add_argument("--after", type=int, metavar="EVENTID")
     command.add_argument("--until", type=int, metavar="EVENTID")
 
 
 def _report(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "report", "The reports that became ready, or a link to one.")
-    command.add_argument("name", nargs="?", help="print a link to its page, good for a minute")
+    command = _command(commands, common, "report", "List the finished reports, or print a link to one.")
+    command.add_argument("name", nargs="?", help="print a link to this report, valid for a minute")
 
 
 def _system(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    _command(commands, common, "system", "Where the log stands, and how far its consumers are.")
+    _command(commands, common, "system", "Print the status of the log and its consumers.")
 
 
 def _me(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    _command(commands, common, "me", "Who your token says you are.")
+    _command(commands, common, "me", "Print the user and permissions of your token.")
 
 
 def _token(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "token", "Make a token for the server on this machine.")
+    command = _command(commands, common, "token", "Create a token for the server on this machine.")
     command.add_argument("--user", default="operator")
-    command.add_argument("--orgs", help="one or more, separated by commas; --org, else local")
-    command.add_argument("--groups", default="readers,publishers", help="of readers, publishers, admins")
-    _in_data_dir(command)
+    command.add_argument("--orgs", help="comma-separated organizations; default: --org, else local")
+    command.add_argument("--groups", default="readers,publishers", help="comma-separated: readers, publishers, admins")
+    _add_data_dir_option(command)
 
 
 def _check(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "check", "Look for damage in the data of the server on this machine.")
-    _in_data_dir(command)
+    command = _command(commands, common, "check", "Check the data of the server on this machine for damage.")
+    _add_data_dir_option(command)
 
 
 def _completion(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
-    command = _command(commands, common, "completion", "Print what makes a shell complete this command.")
+    command = _command(commands, common, "completion", "Print a completion script for a shell.")
     command.add_argument("shell", choices=SHELLS)
 
 
-def _in_data_dir(command: argparse.ArgumentParser) -> None:
+def _add_data_dir_option(command: argparse.ArgumentParser) -> None:
     data_dir = os.environ.get("DATA_DIR") or "data"
-    command.add_argument("--data-dir", default=data_dir, help="the server's (DATA_DIR)")
+    command.add_argument("--data-dir", default=data_dir, help="data directory of the server (DATA_DIR)")
 
 
-def _selecting(command: argparse.ArgumentParser, keys: bool) -> None:
-    command.add_argument("--types", action="append", metavar="PATTERN", help="such as 'job/finish/*'; repeatable")
+def _add_filter_options(command: argparse.ArgumentParser, keys: bool) -> None:
+    command.add_argument("--types", action="append", metavar="PATTERN", help="for example 'job/finish/*'; repeatable")
     if keys:
         command.add_argument("--keys", action="append", metavar="KEY", help="repeatable")

@@ -1,4 +1,4 @@
-"""The charts: each is drawn from numbers that are given, and knows nothing of tables."""
+"""Draws charts from numbers. Knows nothing of tables."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,26 +21,26 @@ _TIMES: Final = {
     0.001: "1 ms", 0.01: "10 ms", 0.1: "0.1 s", 1: "1 s", 10: "10 s", 60: "1 min", 600: "10 min", 3600: "1 h",
     36000: "10 h", 86400: "1 d", 864000: "10 d", 8640000: "100 d",
 }  # fmt: skip
-"""Where a logarithmic axis of time has its ticks."""
+"""Ticks of a logarithmic time axis."""
 _TIMES_BETWEEN: Final = {
     0.002: "2 ms", 0.005: "5 ms", 0.02: "20 ms", 0.05: "50 ms", 0.2: "0.2 s", 0.5: "0.5 s", 2: "2 s", 5: "5 s",
     30: "30 s", 120: "2 min", 300: "5 min", 1800: "30 min", 7200: "2 h", 18000: "5 h", 172800: "2 d", 432000: "5 d",
 }  # fmt: skip
-"""Where it has some more if it is short."""
+"""Additional ticks of a short axis."""
 _BINS_PER_DECADE: Final = 8
-SHORTEST: Final = 0.001
+MIN_DURATION_S: Final = 0.001
 _SHORT_AXIS: Final = 100
-"""An axis that ends at less than so many times its begin is short."""
+"""An axis is short if its end is less than this multiple of its start."""
 _ROW: Final = 26
 _TITLE: Final = 0.08
-"""The part of an axis that a short title takes."""
+"""The share of an axis that a short title takes."""
 _LABEL: Final = 18
-"""So many characters of a name are beside a row."""
+"""Maximum number of characters of a name beside a row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """Numbers of one colour: one for each day."""
+    """A series of one colour with a number per day."""
 
     colour: str
     title: str
@@ -48,7 +48,7 @@ class Series:
 
 
 def stacked_days(days: Sequence[date], series: Sequence[Series], width: int = NARROW, height: int = 230) -> Drawing:
-    """Counts of each day, one upon the other."""
+    """Stacked counts per day."""
     drawing = Drawing(width, height)
     _stack(drawing, drawing.axes(52, 10, 6, 28), days, series)
     return drawing
@@ -57,7 +57,7 @@ def stacked_days(days: Sequence[date], series: Sequence[Series], width: int = NA
 def success_days(
     days: Sequence[date], rates: Sequence[float | None], series: Sequence[Series], width: int = NARROW
 ) -> Drawing:
-    """The success rate of each day above, how many there were below."""
+    """The success rate per day above, and the counts below."""
     drawing = Drawing(width, 290)
     above = drawing.axes(52, 12, 6, 160)
     values = [math.nan if rate is None else rate * 100 for rate in rates]
@@ -80,14 +80,14 @@ def success_days(
 
 
 def histogram(seconds: Numbers, taken: Summary, width: int = NARROW, height: int = 290) -> Drawing:
-    """How many took how long; what took no time at all has a bar of its own at the left."""
+    """A histogram of durations. Durations of 0 have a separate bar at the left."""
     drawing = Drawing(width, height)
     axes = drawing.axes(52, 34, 10, 28)
     scale = _TimeScale(seconds)
     counts, _ = np.histogram(scale.places(seconds), scale.edges)
     for count, low, high in zip(counts, scale.edges, scale.edges[1:], strict=False):
         if count:
-            tip = drawing.tip(f"{scale.told(low)} to {formatting.duration(high)}: {formatting.number(count)}")
+            tip = drawing.tip(f"{scale.describe(low)} to {formatting.duration(high)}: {formatting.number(count)}")
             gap = (high / low) ** 0.06
             _box(axes, (low * gap, 0, high / gap - low * gap, count), "accent", tip)
     scale.draw(axes)
@@ -104,10 +104,10 @@ def ranges(names: Sequence[object], taken: Sequence[Summary], width: int = NARRO
     values = np.array([(one.p50, one.p90, one.p99) for one in taken], dtype=np.float64)
     scale = _TimeScale(values.ravel())
     for row, (p50, p90, p99) in enumerate(scale.places(values)):
-        told = ", ".join(
+        text = ", ".join(
             f"p{share} {formatting.duration(value)}" for share, value in zip((50, 90, 99), values[row], strict=True)
         )
-        tip = drawing.tip(f"{formatting.name(names[row])}: {told}")
+        tip = drawing.tip(f"{formatting.name(names[row])}: {text}")
         axes.plot([p50, p99], [row, row], color=COLOURS["accent"], alpha=0.28, linewidth=9, gid=tip, clip_on=False)
         for value, mark, size in ((p50, "o", 8), (p90, "D", 6), (p99, "|", 13)):
             colour = COLOURS["accent"]
@@ -127,7 +127,7 @@ def heat(
     width: int = NARROW,
     row_height: int = _ROW,
 ) -> Drawing:
-    """Darker cells where there is more; `columns` are the titles below, `values` are by row and column."""
+    """A heat map. `columns` are the titles below, `values` are by row and column."""
     drawing = Drawing(width, row_height * len(rows) + 36)
     axes = drawing.axes(160 if row_height == _ROW else 52, 4, 6, 32)
     most = max(values.values(), default=0)
@@ -146,7 +146,7 @@ def heat(
 def shares(
     names: Sequence[object], parts: Sequence[tuple[str, Sequence[float]]], tips: Sequence[str], width: int = NARROW
 ) -> Drawing:
-    """Bars of the same length, one for each name; `parts` are colours with a share of each."""
+    """Bars of equal length, one per name. `parts` are colours with a share for each name."""
     drawing = Drawing(width, _ROW * len(names) + 40)
     axes = drawing.axes(160, 4, 18, 36)
     begin = np.zeros(len(names))
@@ -175,13 +175,13 @@ def _stack(drawing: Drawing, axes: Axes, days: Sequence[date], series: Sequence[
     every = 7 if drawing.width < WIDE else 3
     places = list(range(len(days) - 1, -1, -every))
     axes.set_xticks(places, [formatting.day(days[place]) for place in places])
-    # The last one would be cut at the edge.
+    # The last title would be cut off at the edge.
     axes.get_xticklabels()[0].set_horizontalalignment("right" if drawing.width < WIDE else "center")
     _count_axis(axes)
 
 
 def _box(axes: Axes, place: tuple[float, float, float, float], colour: str, tip: str, alpha: float = 1) -> None:
-    """A rectangle, quicker than Matplotlib's bars; `place` is left, bottom, width and height."""
+    """A rectangle, faster than Matplotlib's bars. `place` is left, bottom, width and height."""
     left, bottom, width, height = place
     axes.add_artist(
         Rectangle((left, bottom), width, height, facecolor=COLOURS[colour], linewidth=0, alpha=alpha, gid=tip)
@@ -201,7 +201,7 @@ def _rows(drawing: Drawing, axes: Axes, names: Sequence[object]) -> None:
 
 
 def _percentiles(axes: Axes, scale: "_TimeScale", taken: Summary) -> None:
-    """Lines at the percentiles; where they are close they have one title."""
+    """Lines at the percentiles. Close ones share a title."""
     titles: list[tuple[float, str]] = []
     values = np.array([taken.p50, taken.p90, taken.p99], dtype=np.float64)
     for name, value in zip(("p50", "p90", "p99"), scale.places(values), strict=True):
@@ -218,33 +218,33 @@ def _percentiles(axes: Axes, scale: "_TimeScale", taken: Summary) -> None:
 
 
 class _TimeScale:
-    """A logarithmic axis for durations; what is less than a millisecond is at its left end."""
+    """A logarithmic axis for durations. Those below a millisecond are at its left end."""
 
     def __init__(self, seconds: Numbers) -> None:
-        positive = seconds[seconds >= SHORTEST]
+        positive = seconds[seconds >= MIN_DURATION_S]
         low, high = (positive.min(), positive.max()) if positive.size else (0.1, 1.0)
         first = math.floor(math.log10(low) * _BINS_PER_DECADE + 1e-9)
         last = math.floor(math.log10(high) * _BINS_PER_DECADE + 1e-9) + 1
         around = max(0, (_BINS_PER_DECADE - (last - first)) // 2)
         first, last = first - around, last + around
-        self.has_zero = int((seconds < SHORTEST).any())
+        self.has_zero = int((seconds < MIN_DURATION_S).any())
         self.edges: Numbers = 10 ** (np.arange(first - self.has_zero, last + 1) / _BINS_PER_DECADE)
 
     def places(self, seconds: Numbers) -> Numbers:
-        """Where durations are on the axis."""
+        """Positions of durations on the axis."""
         zero = math.sqrt(self.edges[0] * self.edges[1])
-        return np.clip(np.where(seconds < SHORTEST, zero, seconds), self.edges[0], self.edges[-1])
+        return np.clip(np.where(seconds < MIN_DURATION_S, zero, seconds), self.edges[0], self.edges[-1])
 
     def part(self, seconds: float) -> float:
-        """How far from left to right."""
+        """Relative position, from 0 to 1."""
         return math.log(seconds / self.edges[0]) / math.log(self.edges[-1] / self.edges[0])
 
-    def told(self, edge: float) -> str:
-        """Where a bar begins, in words."""
+    def describe(self, edge: float) -> str:
+        """The lower limit of a bar as text."""
         return "0 s" if self.has_zero and edge == self.edges[0] else formatting.duration(edge)
 
     def draw(self, axes: Axes) -> None:
-        """Have this axis below."""
+        """Draw the axis at the bottom."""
         axes.set_xscale("log")
         axes.set_xlim(self.edges[0], self.edges[-1])
         low, high = self.edges[self.has_zero], self.edges[-1]

@@ -1,7 +1,7 @@
-"""Charts as SVG that a page can hold: its colours are the page's, light or dark, and its names are the page's text.
+"""Renders charts as SVG with the page's colours, light or dark, and its text.
 
-Matplotlib draws with stand-ins. A colour is a number that becomes a CSS variable, a name or a tooltip is a mark that
-becomes escaped text; so no name is ever measured, laid out or taken for a formula by Matplotlib.
+Matplotlib draws with placeholders. A colour is a number that is replaced by a CSS variable. A name or tooltip is a mark
+that is replaced by escaped text, so Matplotlib never measures a name or parses it as a formula.
 """
 
 import io
@@ -21,7 +21,7 @@ _VARIABLES: Final = (
     "open", "paper",
 )  # fmt: skip
 COLOURS: Final[Mapping[str, str]] = {name: f"#0a0b{place:02x}" for place, name in enumerate(_VARIABLES)}
-"""Stand-ins for the colours of the page."""
+"""Placeholder colours, replaced by CSS variables of the page."""
 
 FONT: Final = 12
 
@@ -37,12 +37,12 @@ _SETTINGS: Final[Any] = {
 _NO_METADATA: Final = {"Date": None, "Creator": None, "Format": None, "Type": None}
 
 _COLOUR: Final = re.compile("#0a0b([0-9a-f]{2})")
-_SURPLUS: Final = re.compile(
+_REMOVABLE: Final = re.compile(
     r"<metadata>.*?</metadata>|<style.*?</style>|<defs>\s*</defs>|<g/>"
     r"| font-family: [^;]*;| transform=\"rotate\(-?0 [^)]*\)\"|(?<=\.\d\d)\d+",
     re.DOTALL,
 )
-"""What the page says itself, or nobody needs."""
+"""Parts of Matplotlib's SVG that the page does not need."""
 _ID: Final = re.compile(r' id="([^"]*)"')
 _REFERENCE: Final = re.compile(r'(url\(#|href="#)([^)"]+)')
 _MARK: Final = re.compile("@([0-9]+)@")
@@ -50,7 +50,7 @@ _TIP: Final = re.compile('<g id="@([0-9]+)@">')
 
 
 class Drawing:
-    """A picture of so many pixels, and the texts in it."""
+    """A picture of a given size in pixels, and the texts in it."""
 
     def __init__(self, width: int, height: int) -> None:
         self.width, self.height = width, height
@@ -59,7 +59,7 @@ class Drawing:
         self._texts: list[Markup] = []
 
     def axes(self, left: float, top: float, right: float, bottom: float) -> Axes:
-        """A place to draw in, with so many pixels around it; only what is drawn there can be seen."""
+        """Axes with margins in pixels."""
         width, height = self.width - left - right, self.height - top - bottom
         axes = self._figure.add_axes(
             (left / self.width, bottom / self.height, width / self.width, height / self.height)
@@ -72,22 +72,22 @@ class Drawing:
         return axes
 
     def label(self, name: object, length: int) -> str:
-        """A stand-in for a name that may be too long; the whole of it is its tooltip."""
-        whole, short = formatting.name(name), formatting.cut(name, length)
+        """A placeholder for a name that may be shortened. The tooltip has the whole name."""
+        whole, short = formatting.name(name), formatting.shorten(name, length)
         tip = Markup("<title>{}</title>").format(whole) if whole != short else Markup()
         return self._mark(tip + escape(short))
 
     def tip(self, text: str) -> str:
-        """The id of something that has this tooltip."""
+        """An id for an element with this tooltip."""
         return self._mark(Markup("<title>{}</title>").format(text))
 
     def svg(self, name: str, gist: str) -> Markup:
-        """The picture; `name` is for the ids in it, `gist` for those who do not see it."""
+        """The picture as SVG. `name` prefixes its ids, `gist` is the text for screen readers."""
         output = io.StringIO()
         with mpl.rc_context(_SETTINGS):
             self._figure.savefig(output, format="svg", metadata=_NO_METADATA)
         text = output.getvalue()
-        inner = _SURPLUS.sub("", text[text.index(">", text.index("<svg")) + 1 :])
+        inner = _REMOVABLE.sub("", text[text.index(">", text.index("<svg")) + 1 :])
         inner = re.sub(r"\s*\n\s*", "\n", inner)
         inner = _COLOUR.sub(lambda match: f"var(--{_VARIABLES[int(match[1], 16)]})", inner)
         inner = _TIP.sub(r"<g>@\1@", inner)
@@ -102,7 +102,7 @@ class Drawing:
 
 
 def _with_own_ids(svg: str, name: str) -> str:
-    """Only the ids that something refers to, and none like in another picture."""
+    """Keep only referenced ids, and make them unique on the page."""
     used = {match[2] for match in _REFERENCE.finditer(svg)}
     svg = _ID.sub(lambda match: f' id="{name}-{match[1]}"' if match[1] in used else "", svg)
     return _REFERENCE.sub(rf"\g<1>{name}-\2", svg)

@@ -1,8 +1,8 @@
-"""Archives: what Lambda gets, and no more of it than functions import.
+"""Builds the archives for Lambda, with only the modules that functions import.
 
-The same files make the same archive, byte for byte, so what has not changed is not deployed again. Modules are compiled
-here: Lambda keeps nothing of what it compiles, and would compile them again at every cold start. Of packages that are
-not ours only the compiled modules are kept.
+The same files always produce the same bytes, so unchanged code is not deployed again. Modules are compiled here,
+because Lambda does not keep compiled modules and would compile them at every cold start. Third-party packages are
+shipped as compiled modules only.
 """
 
 import compileall
@@ -14,8 +14,8 @@ from pathlib import Path
 from py_compile import PycInvalidationMode
 from typing import Final
 
-SIGNATURES: Final = ("jwt", "cryptography", "cffi", "_cffi_backend*", "pycparser")
-"""What checks tokens. It is larger than all the rest, and only the authorizer needs it."""
+TOKEN_PACKAGES: Final = ("jwt", "cryptography", "cffi", "_cffi_backend*", "pycparser")
+"""Packages that verify tokens. They are larger than all others together, and only the authorizer needs them."""
 NEVER_IMPORTED: Final = (
     "*.dist-info",
     "*.data",
@@ -34,15 +34,15 @@ NEVER_IMPORTED: Final = (
     "aws_xray_sdk/ext/bottle",
     "aws_xray_sdk/ext/requests",
 )
-"""What is in packages and no function asks for."""
-OURS: Final = ("app.py", "chalicelib")
-RUN_FROM: Final = "/var/task"
-"""Where Lambda puts an archive: tracebacks name files as they are there."""
-_NO_TIME: Final = (1980, 1, 1, 0, 0, 0)
+"""Glob patterns of files in third-party packages that no function imports."""
+OWN_CODE: Final = ("app.py", "chalicelib")
+LAMBDA_TASK_ROOT: Final = "/var/task"
+"""Where Lambda extracts an archive. Tracebacks show these paths."""
+_FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
-def write_both(app: Path, dependencies: Path, functions: Path, authorizer: Path) -> None:
-    """Make two archives of the app and what it depends on: the authorizer's, and that of all other functions."""
+def write_archives(app: Path, dependencies: Path, functions: Path, authorizer: Path) -> None:
+    """Write two archives of the app with its dependencies: the authorizer's, and that of all other functions."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(dependencies, tree)
@@ -50,23 +50,21 @@ def write_both(app: Path, dependencies: Path, functions: Path, authorizer: Path)
             archive.extractall(tree)
         remove(tree, NEVER_IMPORTED)
         _compile(tree)
-        write(tree, authorizer)
-        remove(tree, SIGNATURES)
-        write(tree, functions)
+        write_archive(tree, authorizer)
+        remove(tree, TOKEN_PACKAGES)
+        write_archive(tree, functions)
 
 
-def write(tree: Path, archive: Path) -> None:
-    """Make an archive of the files of a tree."""
-    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as made:
+def write_archive(tree: Path, archive: Path) -> None:
+    with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as output:
         for path in sorted(filter(Path.is_file, tree.rglob("*"))):
-            entry = zipfile.ZipInfo(str(path.relative_to(tree)), _NO_TIME)
+            entry = zipfile.ZipInfo(str(path.relative_to(tree)), _FIXED_TIME)
             entry.external_attr = 0o644 << 16
-            made.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
+            output.writestr(entry, path.read_bytes(), zipfile.ZIP_DEFLATED)
 
 
 def remove(tree: Path, patterns: Iterable[str]) -> None:
-    """Remove files and directories from a tree."""
-    for path in [found for pattern in patterns for found in tree.glob(pattern)]:
+    for path in [match for pattern in patterns for match in tree.glob(pattern)]:
         if path.is_dir():
             shutil.rmtree(path)
         else:
@@ -74,25 +72,24 @@ def remove(tree: Path, patterns: Iterable[str]) -> None:
 
 
 def unpacked_bytes(archive: Path) -> int:
-    """How large the files of an archive are."""
     with zipfile.ZipFile(archive) as opened:
         return sum(entry.file_size for entry in opened.infolist())
 
 
 def _compile(tree: Path) -> None:
     for path in tree.iterdir():
-        is_ours = path.name in OURS
+        is_own = path.name in OWN_CODE
         compiler = compileall.compile_dir if path.is_dir() else compileall.compile_file
         is_compiled = compiler(
             path,
             quiet=2,
-            legacy=not is_ours,
+            legacy=not is_own,
             stripdir=str(tree),
-            prependdir=RUN_FROM,
-            # The times of files in an archive say nothing.
+            prependdir=LAMBDA_TASK_ROOT,
+            # File times in an archive are fixed, so they cannot invalidate a compiled module.
             invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
         )
         if not is_compiled:
-            raise RuntimeError(f"{path.name} of the package does not compile")
-        if not is_ours:
+            raise RuntimeError(f"{path.name} does not compile")
+        if not is_own:
             remove(tree, [f"{path.name}/**/*.py" if path.is_dir() else path.name.removesuffix(".py") + ".py"])

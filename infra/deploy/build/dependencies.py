@@ -1,4 +1,4 @@
-"""Dependencies: what `requirements.txt` names, as Lambda needs it; installed once while the list stays the same."""
+"""Installs the packages of `requirements.txt` for Lambda, once per version of that file."""
 
 import hashlib
 import subprocess
@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-PLATFORM: Final = (
+LAMBDA_PLATFORM: Final = (
     "--platform",
     "manylinux2014_x86_64",
     "--platform",
@@ -15,40 +15,39 @@ PLATFORM: Final = (
     "--implementation",
     "cp",
 )
-"""That of Lambda, whatever machine this is."""
 
 
-def installed(requirements: Path, cache: Path) -> Path:
-    """The directory with all of them. The list names each with its version, so nothing else is looked for."""
+def install_dependencies(requirements: Path, cache: Path) -> Path:
+    """The directory with the installed packages. Only listed packages are installed: the list is complete."""
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     digest = hashlib.sha256(f"{python}\n{requirements.read_text()}".encode()).hexdigest()[:16]
-    place = cache / f"dependencies-{digest}"
-    if not place.exists():
+    target = cache / f"dependencies-{digest}"
+    if not target.exists():
         cache.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=cache) as folder:
-            made = Path(folder) / "made"
-            _install(requirements, made, python)
-            _put(made, place)
-    return place
+            staging = Path(folder) / "staging"
+            _install(requirements, staging, python)
+            _move(staging, target)
+    return target
 
 
 def _install(requirements: Path, target: Path, python: str) -> None:
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--quiet", "install", "--no-deps"]
-    wanted = ["--only-binary=:all:", "--python-version", python, *PLATFORM, "--no-compile"]
-    ended = subprocess.run(  # noqa: S603
-        [*command, *wanted, "--target", str(target), "-r", str(requirements)],
+    options = ["--only-binary=:all:", "--python-version", python, *LAMBDA_PLATFORM, "--no-compile"]
+    process = subprocess.run(  # noqa: S603
+        [*command, *options, "--target", str(target), "-r", str(requirements)],
         capture_output=True,
         text=True,
         check=False,
     )
-    if ended.returncode:
-        raise RuntimeError(f"the dependencies cannot be installed: {ended.stderr[-2000:]}")
+    if process.returncode:
+        raise RuntimeError(f"pip could not install the dependencies for Lambda: {process.stderr[-2000:]}")
 
 
-def _put(made: Path, place: Path) -> None:
-    """Somebody else may have been first; theirs is as good."""
+def _move(staging: Path, target: Path) -> None:
     try:
-        made.rename(place)
+        staging.rename(target)
     except OSError:
-        if not place.exists():
+        # A concurrent build may have created the same directory first.
+        if not target.exists():
             raise

@@ -1,8 +1,10 @@
-"""Sharing out: which function answers which route of the API.
+"""Assigns the API's routes to Lambda functions.
 
-Chalice makes one function for all routes. Here what only reads goes to the reader, which may not write the log and
-whose long polls do not take the places of those who write; and what sends a message at once goes to a function with the
-role of `deliver`, for nobody else may send mail. All three are the same code.
+Chalice makes one function for all routes. This module splits it into three functions with the same code:
+
+- Reader answers queries. Its role cannot write the log, and its long polls do not use up the writer's concurrency.
+- Tester sends test messages at once. It has the role of `deliver`, the only role that can send mail.
+- APIHandler answers all other routes.
 """
 
 import copy
@@ -14,38 +16,38 @@ WRITER: Final = "APIHandler"
 READER: Final = "Reader"
 TESTER: Final = "Tester"
 
-QUERIES: Final = ("/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
-"""Paths where a POST is a question."""
-SENDING: Final = "/observers/{name}/test"
+QUERY_PATHS: Final = ("/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
+"""Prefixes of paths where POST is a query."""
+TEST_MESSAGE_PATH: Final = "/observers/{name}/test"
 _ROLES: Final = {READER: "ReaderRole", TESTER: "DeliverRole"}
 
 
-def function_of(path: str, method: str) -> str:
-    """The function that answers a route."""
-    if method == "get" or (method == "post" and path.startswith(QUERIES)):
+def function_for_route(path: str, method: str) -> str:
+    if method == "get" or (method == "post" and path.startswith(QUERY_PATHS)):
         return READER
-    return TESTER if path == SENDING else WRITER
+    return TESTER if path == TEST_MESSAGE_PATH else WRITER
 
 
-def shared_out(template: Template, reader_policy: Template) -> Template:
-    """The template of Chalice with all three functions, and the API's routes shared out between them."""
-    whole = copy.deepcopy(template)
-    resources = whole["Resources"]
+def assign_routes(chalice_template: Template, reader_policy: Template) -> Template:
+    """Chalice's template with all three functions, and each route integrated with its function."""
+    template = copy.deepcopy(chalice_template)
+    resources = template["Resources"]
     for path, methods in resources["RestAPI"]["Properties"]["DefinitionBody"]["paths"].items():
         for method, operation in methods.items():
             uri = operation["x-amazon-apigateway-integration"]["uri"]
-            uri["Fn::Sub"] = uri["Fn::Sub"].replace(f"${{{WRITER}.Arn}}", f"${{{function_of(path, method)}.Arn}}")
+            function = function_for_route(path, method)
+            uri["Fn::Sub"] = uri["Fn::Sub"].replace(f"${{{WRITER}.Arn}}", f"${{{function}.Arn}}")
     for name, role in _ROLES.items():
         _add_function(resources, name, role)
     role = resources[_ROLES[READER]] = copy.deepcopy(resources["ApiHandlerRole"])
     role["Properties"]["Policies"] = [{"PolicyDocument": reader_policy, "PolicyName": "ReaderRolePolicy"}]
-    return whole
+    return template
 
 
 def _add_function(resources: Template, name: str, role: str) -> None:
-    """One more function with the code of the first, and what `infra/template` says of it; the API may call it."""
-    writer, ours = resources[WRITER], resources[name]["Properties"]
-    properties = {**writer["Properties"], **ours, "Role": {"Fn::GetAtt": [role, "Arn"]}}
+    """Add a function with the writer's code and the properties from `infra/template`. The API may invoke it."""
+    writer, own_properties = resources[WRITER], resources[name]["Properties"]
+    properties = {**writer["Properties"], **own_properties, "Role": {"Fn::GetAtt": [role, "Arn"]}}
     resources[name] = {**writer, "Properties": properties}
     permission = copy.deepcopy(resources[f"{WRITER}InvokePermission"])
     permission["Properties"]["FunctionName"] = {"Ref": name}

@@ -1,6 +1,6 @@
-"""A template of SAM from the standard input, and what AWS would make of it to the standard output.
+"""Translates a SAM template on standard input to plain CloudFormation on standard output.
 
-Run by the Python of `.venv-sam`, which has AWS's own translator and nothing of ours.
+Runs in `.venv-sam`, which has AWS's SAM translator and none of our packages.
 """
 
 import json
@@ -10,17 +10,16 @@ from typing import Any
 from samtranslator.translator.transform import transform  # type: ignore[import-not-found]
 
 
-class _Policies:
-    """AWS's own policies by name: we use none."""
+class _ManagedPolicies:
+    """AWS's managed policies by name. Our template uses none."""
 
     def load(self) -> dict[str, str]:
         return {}
 
 
 def main() -> None:
-    """Expand."""
     template: dict[str, Any] = json.load(sys.stdin)
-    json.dump(transform(template, {}, _Policies()), sys.stdout)
+    json.dump(transform(template, {}, _ManagedPolicies()), sys.stdout)
 
 
 if __name__ == "__main__":

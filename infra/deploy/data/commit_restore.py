@@ -1,7 +1,7 @@
-"""Putting back: what a restored table has and the log lacks.
+"""Copies missing commits from a restored table to the log.
 
-Commits never change, so to restore a log is to put back those that are missing. What is there is never touched; if it
-is not what the restored table has, the log went on differently, and that ends everything.
+Commits never change, so a restore only adds missing ones and never overwrites. If a session holds a different commit in
+the log, the log has diverged from the restored table, and the restore stops.
 """
 
 from __future__ import annotations
@@ -12,106 +12,104 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from chalicelib.adapters.aws.protocol import Refusal
-from chalicelib.adapters.dynamodb.batches import MOST_KEYS, Pause, get_all
+from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS, Sleep, get_items
 from chalicelib.adapters.dynamodb.items import SERVER, SESSION, commit_from_item
 from chalicelib.domain import timestamps
 from chalicelib.domain.log.commit import Commit
-from infra.deploy.data.commit_items import is_expired, of_all, of_log
+from infra.deploy.data.commit_items import is_expired, query_commits, scan_commits
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
     from chalicelib.adapters.dynamodb.items import Item
 
 
-class Diverged(Exception):
-    """The log has another commit in a place: numbers were used again after a loss."""
+class LogDiverged(Exception):
+    """A session holds different commits in the log and in the restored table: it was reused after the loss."""
 
-    def __init__(self, lost: Commit, found: Commit) -> None:
+    def __init__(self, restored: Commit, live: Commit) -> None:
         super().__init__(
-            f"session {lost.session} of server {lost.server} was used again. The restored table has request "
-            f"{lost.request_id} of {timestamps.iso(lost.at)} there, the log has {found.request_id} of "
-            f"{timestamps.iso(found.at)}: the log went on differently after the loss."
+            f"session {restored.session} of server {restored.server} was reused. The restored table has request "
+            f"{restored.request_id} of {timestamps.iso(restored.at_us)} there, the log has {live.request_id} of "
+            f"{timestamps.iso(live.at_us)}: events were published after the loss."
         )
 
 
 @dataclass
-class Tally:
-    """How many commits of the restored table are in the log, are not, and need not be."""
+class RestoreSummary:
+    """Result of comparing the restored table with the log: commits per state."""
 
-    there: int = 0
+    present: int = 0
     expired: int = 0
-    """Past retention."""
     missing: Counter[int] = field(default_factory=Counter)
-    """By server."""
+    """Number of missing commits by server."""
     servers: set[int] = field(default_factory=set)
-    """All logs that were seen."""
+    """All logs in the restored table."""
 
     @property
-    def seen(self) -> int:
-        """How many commits were looked at."""
-        return self.there + self.expired + self.missing.total()
+    def total(self) -> int:
+        return self.present + self.expired + self.missing.total()
 
 
 @dataclass(frozen=True, slots=True)
-class PuttingBack:
-    """Compares two tables page by page, and copies from one to the other what is missing there."""
+class CommitRestore:
+    """Compares the restored table with the live one page by page, and copies missing commits."""
 
-    client: Calls
+    client: ServiceClient
     restored: str
     live: str
     now_s: int
-    pause: Pause = time.sleep
+    pause: Sleep = time.sleep
 
-    def compare(self, progress: Callable[[int], None]) -> Tally:
-        """Count; raises `Diverged` if there is anything that cannot be put back."""
-        tally = Tally()
-        for page in of_all(self.client, self.restored):
-            tally.servers.update(int(item[SERVER]["N"]) for item in page)
-            wanted = [item for item in page if not is_expired(item, self.now_s)]
-            missing = self._missing(wanted)
-            tally.expired += len(page) - len(wanted)
-            tally.there += len(wanted) - len(missing)
-            tally.missing.update(int(item[SERVER]["N"]) for item in missing)
-            progress(tally.seen)
-        return tally
+    def compare(self, progress: Callable[[int], None]) -> RestoreSummary:
+        """Count commits per state. Raises `LogDiverged`."""
+        summary = RestoreSummary()
+        for page in scan_commits(self.client, self.restored):
+            summary.servers.update(int(item[SERVER]["N"]) for item in page)
+            unexpired = [item for item in page if not is_expired(item, self.now_s)]
+            missing = self._find_missing(unexpired)
+            summary.expired += len(page) - len(unexpired)
+            summary.present += len(unexpired) - len(missing)
+            summary.missing.update(int(item[SERVER]["N"]) for item in missing)
+            progress(summary.total)
+        return summary
 
-    def put_back(self, servers: Sequence[int], progress: Callable[[int], None]) -> int:
-        """Put back what these logs lack, in order; how many commits that were.
+    def restore(self, servers: Sequence[int], progress: Callable[[int], None]) -> int:
+        """Copy the missing commits of these logs. Returns their number.
 
-        In order, so that a log whose end is missing has no gap at any moment.
+        Copies in order, so that a log whose end is missing has no gap at any time.
         """
-        done = 0
+        restored = 0
         for server in servers:
-            for page in of_log(self.client, self.restored, server):
-                for item in self._missing([item for item in page if not is_expired(item, self.now_s)]):
+            for page in query_commits(self.client, self.restored, server):
+                for item in self._find_missing([item for item in page if not is_expired(item, self.now_s)]):
                     self._put(item)
-                    done += 1
-                    progress(done)
-        return done
+                    restored += 1
+                    progress(restored)
+        return restored
 
-    def _missing(self, items: Sequence[Item]) -> list[Item]:
-        """Those of the items, in their order, that the log does not have."""
+    def _find_missing(self, items: Sequence[Item]) -> list[Item]:
+        """The items that the live table lacks, in their order. Raises `LogDiverged`."""
         missing: list[Item] = []
-        for start in range(0, len(items), MOST_KEYS):
-            some = items[start : start + MOST_KEYS]
-            found = self._found(some, consistent=False)
-            # What is not found at half price may only be new.
-            found |= self._found([item for item in some if _place(item) not in found], consistent=True)
-            for item in some:
-                if _place(item) in found:
-                    _check_same(item, found[_place(item)])
+        for start in range(0, len(items), MAX_BATCH_KEYS):
+            batch = items[start : start + MAX_BATCH_KEYS]
+            live = self._read_live(batch, consistent=False)
+            # Eventually consistent reads cost half but can miss new items: read those again consistently.
+            live |= self._read_live([item for item in batch if _key(item) not in live], consistent=True)
+            for item in batch:
+                if _key(item) in live:
+                    _check_same(item, live[_key(item)])
                 else:
                     missing.append(item)
         return missing
 
-    def _found(self, items: Sequence[Item], consistent: bool) -> dict[tuple[str, str], Item]:
+    def _read_live(self, items: Sequence[Item], consistent: bool) -> dict[tuple[str, str], Item]:
         keys: list[Item] = [{SERVER: item[SERVER], SESSION: item[SESSION]} for item in items]
-        return {_place(item): item for item in get_all(self.client, self.live, keys, consistent, self.pause)}
+        return {_key(item): item for item in get_items(self.client, self.live, keys, consistent, self.pause)}
 
     def _put(self, item: Item) -> None:
-        """Put one back; if the same one is there by now, so much the better."""
-        put = {
+        """Write an item unless the log has it by now."""
+        params = {
             "TableName": self.live,
             "Item": item,
             "ConditionExpression": "attribute_not_exists(#session)",
@@ -119,18 +117,18 @@ class PuttingBack:
             "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
         }
         try:
-            self.client.call("PutItem", put)
-        except Refusal as refusal:
-            if refusal.code != "ConditionalCheckFailedException":
+            self.client.call("PutItem", params)
+        except ServiceError as error:
+            if error.code != "ConditionalCheckFailedException":
                 raise
-            _check_same(item, refusal.answer["Item"])
+            _check_same(item, error.response["Item"])
 
 
-def _place(item: Item) -> tuple[str, str]:
+def _key(item: Item) -> tuple[str, str]:
     return item[SERVER]["N"], item[SESSION]["N"]
 
 
-def _check_same(item: Item, held: Item) -> None:
-    """Two items may keep the same commit in different ways; another commit is a catastrophe."""
-    if item != held and commit_from_item(item) != commit_from_item(held):
-        raise Diverged(commit_from_item(item), commit_from_item(held))
+def _check_same(item: Item, live: Item) -> None:
+    """Compare commits, not items: the same commit can be stored in different encodings."""
+    if item != live and commit_from_item(item) != commit_from_item(live):
+        raise LogDiverged(commit_from_item(item), commit_from_item(live))

@@ -1,7 +1,8 @@
-"""Retiring: the events of an organization that has left are deleted, and what was made of them.
+"""Deletes the events of an organization that has left, and the views of them.
 
-The organization stays in the directory, and the last commit of each log stays: it holds the number from which
-publishing would go on. If everything is to go, that commit is one that says so, and no word of the organization's own.
+The organization stays in the directory, and the last commit of each log stays, because it holds the last session
+number. If all events are deleted, an `organization/retired` event is appended first, so that the remaining commit
+has no content of the organization.
 """
 
 from __future__ import annotations
@@ -11,34 +12,34 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from chalicelib.adapters.dynamodb.batches import MOST_WRITES, Pause, delete_all
+from chalicelib.adapters.dynamodb.batches import MAX_BATCH_WRITES, Sleep, delete_items
 from chalicelib.adapters.dynamodb.items import SESSION, N, commit_key
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append, encoded
-from chalicelib.domain.organizations.organization import configuration_of, is_configuration
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.organizations.organization import configuration_log, is_configuration_log
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.reading.retention import Retention
-from chalicelib.services.reading.scan import session_at
-from chalicelib.wiring import Annals, request_id
-from infra.deploy.data.commit_items import outlines
-from infra.tools.rebuilding import rebuild_after
+from chalicelib.services.reading.scan import find_position
+from chalicelib.wiring import Components, new_request_id
+from infra.deploy.data.commit_items import query_commit_headers
+from infra.tools.view_rebuild import rebuild_after
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
 
-RETIRED: Final = ("organization", "retired")
-"""The type of the event that stands for all that was deleted before it."""
-LAST: Final = 2**53
-"""Later than any session."""
-OF_OBSERVER: Final = ("delivery", "parked")
-"""The views of an observer's deliveries."""
+RETIRED_TYPE: Final = ("organization", "retired")
+"""Type of the event that replaces all deleted events."""
+MAX_SESSION: Final = 2**53
+"""Higher than any session."""
+DELIVERY_VIEWS: Final = ("delivery", "parked")
+"""Views with the deliveries of one observer."""
 
 
 @dataclass(frozen=True, slots=True)
-class Holding:
-    """What a log holds that is to go."""
+class DeletionPlan:
+    """The commits of a log that are to be deleted."""
 
     server: int
     commits: int
@@ -46,86 +47,98 @@ class Holding:
 
 
 @dataclass(frozen=True, slots=True)
-class Retiring:
-    """Deletes what is older than `before_us`, and the last commit never; None: all. Safe to stop and to repeat."""
+class OrganizationRemoval:
+    """Deletes events before `before_us`, or all of them if it is None, but never a log's last commit.
 
-    parts: Annals
-    client: Calls
+    Every step can be stopped and repeated.
+    """
+
+    components: Components
+    client: ServiceClient
     log_table: str
     before_us: int | None = None
-    pause: Pause = time.sleep
+    pause: Sleep = time.sleep
 
-    def holding(self, server: int) -> Holding:
-        """How much of a log is to go, as it is now."""
-        _refuse_configuration(server)
-        end = self._end(server) if self.before_us is not None or self._is_closed(server) else LAST
+    def plan(self, server: int) -> DeletionPlan:
+        """Count the commits and events to delete."""
+        _refuse_configuration_log(server)
+        end = (
+            self._last_session_to_delete(server)
+            if self.before_us is not None or self._is_retired(server)
+            else MAX_SESSION
+        )
         commits = events = 0
-        for item in outlines(self.client, self.log_table, server):
+        for item in query_commit_headers(self.client, self.log_table, server):
             if int(item[SESSION]["N"]) > end:
                 break
             commits, events = commits + 1, events + int(item[N]["N"])
-        return Holding(server, commits, events)
+        return DeletionPlan(server, commits, events)
 
-    def end_observers(self, server: int) -> list[str]:
-        """End all observers of an organization; their names. What they have not been told yet, they never are."""
-        names = sorted(self.parts.observers.of(server).observers)
+    def delete_observers(self, server: int) -> list[str]:
+        """Delete all observers of an organization, so that no further deliveries are made. Returns their names."""
+        names = sorted(self.components.notifications.observers.load(server).observers)
         for name in names:
-            self.parts.observers.delete(server, name)
-        catch_up(self.parts.observing.consumer, server, self.parts.log, self.parts.progress, self._kept(server))
+            self.components.notifications.observers.delete(server, name)
+        stores = self.components.stores
+        consumer = self.components.notifications.matcher.consumer
+        catch_up(consumer, server, stores.log, stores.progress, self._kept_after(server))
         return names
 
     def delete(self, server: int, progress: Callable[[int], None]) -> int:
-        """Delete a log's commits, the oldest first, so that what is left has no gap; how many."""
-        _refuse_configuration(server)
+        """Delete a log's commits, oldest first so that the rest has no gap. Returns their number."""
+        _refuse_configuration_log(server)
         if self.before_us is None:
-            self._close(server)
-        first, end = self.parts.log.start(server).session + 1, self._end(server)
-        for start in range(first, end + 1, MOST_WRITES):
-            last = min(start + MOST_WRITES - 1, end)
+            self._append_retired_event(server)
+        first, end = self.components.stores.log.start(server).session + 1, self._last_session_to_delete(server)
+        for start in range(first, end + 1, MAX_BATCH_WRITES):
+            last = min(start + MAX_BATCH_WRITES - 1, end)
             keys = [commit_key(server, session) for session in range(start, last + 1)]
-            delete_all(self.client, self.log_table, keys, self.pause)
+            delete_items(self.client, self.log_table, keys, self.pause)
             progress(last - first + 1)
         return max(end - first + 1, 0)
 
-    def forget_views(self, server: int) -> None:
-        """Build the views of a log anew from what is left, so that they know nothing else."""
-        rebuild_after(self._kept(server), self.parts, lambda _: None)
+    def rebuild_views(self, server: int) -> None:
+        """Rebuild the views of a log from the commits that are left."""
+        rebuild_after(self._kept_after(server), self.components, lambda _: None)
 
-    def forget_deliveries(self, server: int) -> None:
-        """Forget what became of the deliveries of every observer that the organization ever had."""
-        for name in self._observers_ever(server):
-            for kind in OF_OBSERVER:
-                while self.parts.views.drop(f"{server}/{kind}/{name}"):
+    def delete_delivery_records(self, server: int) -> None:
+        """Delete the delivery records of every observer that the organization ever had."""
+        for name in self._all_observer_names(server):
+            for kind in DELIVERY_VIEWS:
+                while self.components.stores.views.drop(f"{server}/{kind}/{name}"):
                     pass
 
-    def _close(self, server: int) -> None:
-        """Have the log end with an event that says that it is retired, unless nothing was ever written to it."""
-        if self.parts.log.head(server).session and not self._is_closed(server):
-            self.parts.appender.append(Append(server, encoded([NewEvent(type=RETIRED)]), request_id()))
+    def _append_retired_event(self, server: int) -> None:
+        """Append the event that marks the log as retired, unless the log is empty or has it."""
+        if self.components.stores.log.head(server).session and not self._is_retired(server):
+            self.components.log.appender.append(
+                Append(server, encode_within_limits([NewEvent(type=RETIRED_TYPE)]), new_request_id())
+            )
 
-    def _is_closed(self, server: int) -> bool:
-        last = next(self.parts.log.read_back(server, LAST, 1), None)
-        return last is not None and last.events[-1].stored.type == RETIRED
+    def _is_retired(self, server: int) -> bool:
+        last = next(self.components.stores.log.read_backwards(server, MAX_SESSION, 1), None)
+        return last is not None and last.events[-1].fields.type == RETIRED_TYPE
 
-    def _end(self, server: int) -> int:
-        """The last session that is to go."""
-        head = self.parts.log.head(server)
+    def _last_session_to_delete(self, server: int) -> int:
+        head = self.components.stores.log.head(server)
         if self.before_us is None:
             return head.session - 1
-        return min(head.session - 1, session_at(self.parts.log, head, self.before_us - 1).session)
+        return min(head.session - 1, find_position(self.components.stores.log, head, self.before_us - 1).session)
 
-    def _kept(self, server: int) -> Head:
-        """Before what is kept of a log; looked up each time, for it is we who change it."""
-        return Retention(self.parts.log, self.parts.clock, self.parts.settings.retention_s).forgotten(server).before
+    def _kept_after(self, server: int) -> Head:
+        """The head before the first kept commit. Not cached, because `delete` changes it."""
+        retention_s = self.components.settings.retention_s
+        retention = Retention(self.components.stores.log, self.components.clock, retention_s)
+        return retention.boundary(server).head
 
-    def _observers_ever(self, server: int) -> Iterator[str]:
-        seen: dict[str, None] = {}
-        for commit in self.parts.log.read(configuration_of(server), 0):
-            seen |= dict.fromkeys(event.stored.key for event in commit.events if event.stored.key)
-        return (key.removeprefix("/observer/") for key in seen)
+    def _all_observer_names(self, server: int) -> Iterator[str]:
+        keys: dict[str, None] = {}
+        for commit in self.components.stores.log.read(configuration_log(server), 0):
+            keys |= dict.fromkeys(event.fields.key for event in commit.events if event.fields.key)
+        return (key.removeprefix("/observer/") for key in keys)
 
 
-def _refuse_configuration(server: int) -> None:
-    """Refuse the directory, and the logs that say how observers are configured: they are kept for ever."""
-    if is_configuration(server):
-        raise BadInput(f"the log of server {server} says how things are configured, and is kept for ever")
+def _refuse_configuration_log(server: int) -> None:
+    """Raise `BadInput` for the directory and for observer configurations, which are kept forever."""
+    if is_configuration_log(server):
+        raise BadInput(f"the log of server {server} holds configuration, which is kept forever")

@@ -1,4 +1,4 @@
-"""The log's table as it was at a point in time: another table, that DynamoDB makes beside it."""
+"""Restores the log's table to a point in time, as a second table beside it."""
 
 from __future__ import annotations
 
@@ -6,53 +6,57 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
-from chalicelib.adapters.aws.protocol import Refusal
+from chalicelib.adapters.aws.protocol import ServiceError
 
 if TYPE_CHECKING:
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
 
-LOOK_S: Final = 5.0
-"""How often DynamoDB is asked whether it is done."""
-LOOKS_A_LINE: Final = 12
-"""DynamoDB does not say how far it is: a line a minute shows that we are still here."""
-
-
-class NotRestored(Exception):
-    """There is no table to restore from; the message says why."""
+POLL_INTERVAL_S: Final = 5.0
+POLLS_PER_LINE: Final = 12
+"""DynamoDB reports no progress, so a line per minute shows that the command is still waiting."""
 
 
-def restored_table(client: Calls, table: str, to: datetime, pause: Callable[[float], None]) -> str:
-    """The name of a table with all that `table` held at `to`; if an earlier run began to make it, that one."""
+class UnusableTable(Exception):
+    """A table cannot be restored from. The message says why."""
+
+
+def restore_table(client: ServiceClient, table: str, to: datetime, pause: Callable[[float], None]) -> str:
+    """Have DynamoDB restore `table` as of `to` into a new table. Returns its name.
+
+    Reuses the table if an earlier run created it.
+    """
     name = f"{table}-restored-{to:%Y%m%dT%H%M%SZ}"
-    wanted = {"SourceTableName": table, "TargetTableName": name, "RestoreDateTime": to.timestamp()}
+    params = {"SourceTableName": table, "TargetTableName": name, "RestoreDateTime": to.timestamp()}
     try:
-        client.call("RestoreTableToPointInTime", wanted)
-    except Refusal as refusal:
-        if refusal.code not in ("TableAlreadyExistsException", "TableInUseException"):
+        client.call("RestoreTableToPointInTime", params)
+    except ServiceError as error:
+        if error.code not in ("TableAlreadyExistsException", "TableInUseException"):
             raise
-        print(f"There is a table {name} from an earlier run.", flush=True)
+        print(f"Using the table {name} from an earlier run.", flush=True)
     else:
-        print(f"DynamoDB makes the table {name}; that may take minutes or hours.", flush=True)
-    await_active(client, name, pause)
+        print(f"DynamoDB is creating the table {name}. This may take minutes or hours.", flush=True)
+    wait_until_active(client, name, pause)
     return name
 
 
-def await_active(client: Calls, table: str, pause: Callable[[float], None]) -> None:
-    """Wait until a table can be read; a line now and then."""
-    looks = 0
+def wait_until_active(client: ServiceClient, table: str, pause: Callable[[float], None]) -> None:
+    """Wait until a table can be read. Prints a line per minute."""
+    polls = 0
     while (status := client.call("DescribeTable", {"TableName": table})["Table"]["TableStatus"]) == "CREATING":
-        pause(LOOK_S)
-        looks += 1
-        if looks % LOOKS_A_LINE == 0:
-            print(f"  {table} is being made since {looks // LOOKS_A_LINE} min", flush=True)
+        pause(POLL_INTERVAL_S)
+        polls += 1
+        if polls % POLLS_PER_LINE == 0:
+            print(f"  {table}: creating for {polls // POLLS_PER_LINE} min", flush=True)
     if status not in ("ACTIVE", "UPDATING"):
-        raise NotRestored(f"the table {table} is {status}")
+        raise UnusableTable(f"the table {table} is {status}")
 
 
-def check_is_log(client: Calls, table: str, live: str) -> None:
-    """Refuse a table that is the log's own, or none of a log."""
+def check_restore_source(client: ServiceClient, table: str, live: str) -> None:
+    """Raise `UnusableTable` for the live table itself and for a table with other keys than a log's."""
     if table == live:
-        raise NotRestored(f"{table} is the log's own table: name the one that was restored")
-    found, wanted = (client.call("DescribeTable", {"TableName": name})["Table"]["KeySchema"] for name in (table, live))
-    if found != wanted:
-        raise NotRestored(f"{table} is no table of a log")
+        raise UnusableTable(f"{table} is the live log table: give the name of the restored table")
+    source_keys, live_keys = (
+        client.call("DescribeTable", {"TableName": name})["Table"]["KeySchema"] for name in (table, live)
+    )
+    if source_keys != live_keys:
+        raise UnusableTable(f"{table} is not a log table: its key schema differs from {live}")

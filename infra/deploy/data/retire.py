@@ -1,8 +1,8 @@
 """`make retire STAGE=… ORG=…`: delete the events of an organization that has left.
 
-Its observers end, its log and its users' inboxes are deleted, and what was made of them. It stays in the directory: its
-number is never used again, and whoever publishes to it goes on with higher numbers. Readers who ask for what is gone
-are told so (Torn). Stopped, it can be run again.
+Deletes its observers, its log, its users' inboxes and the views of them. The organization stays in the directory, so
+its number is never reused, and new events get higher numbers. Readers that ask for deleted events get Torn. The
+command can be stopped and run again.
 """
 
 from __future__ import annotations
@@ -14,62 +14,66 @@ from typing import TYPE_CHECKING, Final
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from chalicelib.adapters.aws.client import DYNAMODB, client
-from chalicelib.adapters.aws.protocol import Refusal
+from chalicelib.adapters.aws.client import DYNAMODB, create_client
+from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import AnnalsError
-from chalicelib.domain.organizations.organization import inbox_of
+from chalicelib.domain.organizations.organization import inbox_log
 from infra.deploy.build.package import STAGES
-from infra.deploy.data.organization_removal import Holding, Retiring
-from infra.deploy.stack.functions import begin_anew
-from infra.deploy.stack.prompts import answer_to
+from infra.deploy.data.organization_removal import DeletionPlan, OrganizationRemoval
+from infra.deploy.stack import prompts
+from infra.deploy.stack.stacks import Stack
 from infra.deploy.stack.stage import NotDeployed, Stage
 from infra.tools.progress import Progress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from chalicelib.adapters.aws.protocol import Calls
+    from chalicelib.adapters.aws.protocol import ServiceClient
 
-FAILURES: Final = (NotDeployed, AnnalsError, Refusal, ClientError, BotoCoreError)
+FAILURES: Final = (NotDeployed, AnnalsError, ServiceError, ClientError, BotoCoreError)
 
 
 def main() -> None:
-    """Retire one organization."""
     args = _arguments()
     try:
-        stage = Stage.deployed(args.stage)
-        confirm = (lambda _: True) if args.yes else _typed
-        if not retire(stage, args.org, args.before, client(DYNAMODB), confirm):
+        stage = Stage.from_stack(args.stage)
+        confirm = (lambda _: True) if args.yes else _confirm_by_name
+        if not retire(stage, args.org, args.before, create_client(DYNAMODB), confirm):
             sys.exit("\nNothing was deleted.")
         if not stage.retention:
-            # Where nothing is ever forgotten, functions look only once where a log begins.
-            print(f"{begin_anew(f'annals-{stage.name}', _why(args.org))} functions begin anew.")
-    except FAILURES as failure:
-        sys.exit(f"\nNot retired, or not all of it: {failure}")
+            # Without retention, functions cache the start of a log forever.
+            functions = Stack(f"annals-{stage.name}").restart_functions(_restart_reason(args.org))
+            print(f"{functions} functions restarted.")
+    except FAILURES as error:
+        sys.exit(f"\nNot retired, or only in part: {error}")
     except KeyboardInterrupt:
-        sys.exit("\nStopped. Run it again to go on.")
+        sys.exit("\nStopped. Run the command again to resume.")
 
 
-def retire(stage: Stage, name: str, before_us: int | None, client: Calls, confirm: Callable[[str], bool]) -> bool:
-    """Delete what the organization holds, or what is older than `before_us`; False if somebody said no."""
-    parts = stage.annals()
-    server = parts.organizations.server(name)
-    retiring = Retiring(parts, client, stage.log_table, before_us)
-    holdings = [retiring.holding(server), retiring.holding(inbox_of(server))]
-    _show(name, holdings)
+def retire(
+    stage: Stage, name: str, before_us: int | None, client: ServiceClient, confirm: Callable[[str], bool]
+) -> bool:
+    """Delete the organization's events, or those before `before_us`. False if not confirmed."""
+    components = stage.components()
+    server = components.log.organizations.server(name)
+    removal = OrganizationRemoval(components, client, stage.log_table, before_us)
+    plans = [removal.plan(server), removal.plan(inbox_log(server))]
+    _print_plans(name, plans)
     if not confirm(name):
         return False
     if before_us is None:
-        ended = retiring.end_observers(server)
-        print(f"Observers ended: {', '.join(ended) or 'there are none'}.")
-    for holding in holdings:
-        _delete(retiring, holding)
-        retiring.forget_views(holding.server)
+        deleted = removal.delete_observers(server)
+        print(f"Observers deleted: {', '.join(deleted) or 'none'}.")
+    for plan in plans:
+        _delete(removal, plan)
+        removal.rebuild_views(plan.server)
     if before_us is None:
-        retiring.forget_deliveries(server)
+        removal.delete_delivery_records(server)
     print(
-        f"{name} is retired." if before_us is None else f"What {name} held before {timestamps.iso(before_us)} is gone."
+        f"{name} is retired."
+        if before_us is None
+        else f"The events of {name} before {timestamps.iso(before_us)} are deleted."
     )
     return True
 
@@ -78,7 +82,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Delete the events of an organization that has left.")
     parser.add_argument("--stage", choices=STAGES, required=True)
     parser.add_argument("--org", required=True, help="the organization's name")
-    parser.add_argument("--before", type=_time, help="only what is older, such as 2026-11-16T10:00:00Z")
+    parser.add_argument("--before", type=_time, help="only delete older events, such as 2026-11-16T10:00:00Z")
     parser.add_argument("--yes", action="store_true", help="do not ask")
     return parser.parse_args()
 
@@ -86,27 +90,27 @@ def _arguments() -> argparse.Namespace:
 def _time(text: str) -> int:
     try:
         return timestamps.parse(text)
-    except ValueError as failure:
-        raise argparse.ArgumentTypeError(str(failure)) from failure
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _typed(name: str) -> bool:
-    return answer_to(f"This cannot be undone. Type {name} to go on:") == name
+def _confirm_by_name(name: str) -> bool:
+    return prompts.ask(f"This cannot be undone. Type {name} to continue:") == name
 
 
-def _why(name: str) -> str:
-    return f"Began anew {timestamps.iso(time.time_ns() // 1000)}: {name} was retired."
+def _restart_reason(name: str) -> str:
+    return f"Restarted {timestamps.iso(time.time_ns() // 1000)}: {name} was retired."
 
 
-def _show(name: str, holdings: list[Holding]) -> None:
-    for what, holding in zip((name, f"{name} (inbox)"), holdings, strict=True):
-        print(f"  {what:<30} {holding.commits:>12,} commits with {holding.events:,} events would be deleted")
+def _print_plans(name: str, plans: list[DeletionPlan]) -> None:
+    for log_name, plan in zip((name, f"{name} (inbox)"), plans, strict=True):
+        print(f"  {log_name:<30} {plan.commits:>12,} commits with {plan.events:,} events would be deleted")
 
 
-def _delete(retiring: Retiring, holding: Holding) -> None:
-    progress = Progress("Deleting", holding.commits, "commits")
-    deleted = retiring.delete(holding.server, progress.to)
-    progress.end(f"{deleted:,} commits are deleted.")
+def _delete(removal: OrganizationRemoval, plan: DeletionPlan) -> None:
+    progress = Progress("Deleting", plan.commits, "commits")
+    deleted = removal.delete(plan.server, progress.update)
+    progress.finish(f"{deleted:,} commits deleted.")
 
 
 if __name__ == "__main__":

@@ -1,1 +1,1 @@
-"""The AWS stack on this machine, on an emulator."""
+"""Runs the AWS deployment on this machine, on an emulator."""

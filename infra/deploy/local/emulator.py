@@ -1,4 +1,4 @@
-"""ministack: what stands in for AWS on this machine, for nobody but this machine."""
+"""Runs ministack, an AWS emulator, on this machine's loopback interface."""
 
 import http.client
 import os
@@ -13,52 +13,51 @@ from urllib.parse import urlsplit
 
 MINISTACK: Final = Path(__file__).parents[3] / ".venv-ministack" / "bin" / "ministack"
 REGION: Final = "eu-central-1"
-START_S: Final = 60.0
-STOP_S: Final = 5.0
-"""It has nothing to save."""
-POLL_S: Final = 0.02
+START_TIMEOUT_S: Final = 60.0
+STOP_TIMEOUT_S: Final = 5.0
+"""Short, because ministack has no state to save."""
+POLL_INTERVAL_S: Final = 0.02
 
 
-class NotStarted(Exception):
-    """It did not start; the message says why."""
+class EmulatorNotStarted(Exception):
+    """ministack did not start. The message says why."""
 
 
 @contextmanager
-def ministack(home: Path, port: int) -> Iterator[str]:
-    """The endpoint of a ministack of our own, that keeps its files in `home`."""
+def run_ministack(home: Path, port: int) -> Iterator[str]:
+    """Run a ministack that keeps its files in `home`. Yields its endpoint."""
     if not MINISTACK.exists():
-        raise NotStarted(f"{MINISTACK} is missing: `make .venv-ministack/ready` installs it")
+        raise EmulatorNotStarted(f"{MINISTACK} is missing: `make .venv-ministack/ready` installs it")
     address = f"http://127.0.0.1:{port}"
     if _status(address, "/") is not None:
-        raise NotStarted(f"somebody else listens on port {port}")
+        raise EmulatorNotStarted(f"port {port} is in use by another program")
     home.mkdir(parents=True, exist_ok=True)
     output = home / "ministack.txt"
     with output.open("wb") as sink:
-        process = subprocess.Popen(  # noqa: S603  (a program of our own venv)
+        process = subprocess.Popen(  # noqa: S603  (a program of our venv)
             [MINISTACK], env=_environment(port, home), cwd=home, stdout=sink, stderr=sink, start_new_session=True
         )
     try:
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + START_TIMEOUT_S
         while not is_ministack(address):
-            if ends_within(process, POLL_S) or time.monotonic() > deadline:
-                raise NotStarted(f"ministack did not start; it said:\n{output.read_text()[-2000:]}")
+            if wait_for_exit(process, POLL_INTERVAL_S) or time.monotonic() > deadline:
+                raise EmulatorNotStarted(f"ministack did not start. Its output:\n{output.read_text()[-2000:]}")
         yield address
     finally:
         process.terminate()
-        ends_within(process, STOP_S)
-        # With whatever is left of it: functions that still wait for something.
+        wait_for_exit(process, STOP_TIMEOUT_S)
+        # Kill the process group too: functions may still be waiting for something.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
 
 
 def is_ministack(address: str) -> bool:
-    """Whether it is ministack that answers there."""
     return _status(address, "/_ministack/health") == http.HTTPStatus.OK
 
 
-def ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Whether a process ends in that time."""
+def wait_for_exit(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
+    """Whether a process exits within the timeout."""
     try:
         process.wait(timeout_s)
     except subprocess.TimeoutExpired:
@@ -67,7 +66,7 @@ def ends_within(process: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def _environment(port: int, home: Path) -> dict[str, str]:
-    """All that ministack may know: nothing of this machine, no Docker, no port but the one."""
+    """A closed environment: ministack sees no settings of this machine, no Docker and no second port."""
     return {
         "PATH": f"{MINISTACK.parent}:/usr/bin:/bin",
         "HOME": str(home),

@@ -1,6 +1,6 @@
-"""`make deploy`: a stage as a stack of CloudFormation. Shows what would change, and asks before it changes it.
+"""`make deploy`: deploy a stage as a CloudFormation stack. Shows the changes and asks before it executes them.
 
-Parameters stay as they were unless they are given; a new stage begins with those of `stages.yaml`.
+Parameters that are not given keep their values. A new stage starts with the parameters in `stages.yaml`.
 """
 
 import argparse
@@ -15,34 +15,33 @@ from typing import Any, Final
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deploy.build.package import ROOT, STAGES, Package, package, tell
-from infra.deploy.build.package import template as ours
-from infra.deploy.stack import clients
-from infra.deploy.stack.stacks import Change, Failed, Proposal, Stack
+from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_sizes
+from infra.deploy.stack import clients, prompts
+from infra.deploy.stack.stacks import ChangeSet, ResourceChange, Stack, StackFailed
 from infra.deploy.stack.uploads import Uploads
 
 TRANSLATOR: Final = ROOT / ".venv-sam" / "bin" / "python"
-Confirm = Callable[[Sequence[Change]], bool]
+STAGES_FILE: Final = Path(__file__).parents[1] / "stages.yaml"
+Confirm = Callable[[Sequence[ResourceChange]], bool]
 
 
-class Refused(Exception):
-    """It cannot be deployed like this; the message says what to do."""
+class DeploymentRefused(Exception):
+    """The parameters are not acceptable. The message says what to do."""
 
 
 def main() -> None:
-    """Deploy one stage."""
     parser = argparse.ArgumentParser(description="Deploy a stage to AWS.")
     parser.add_argument("--stage", choices=STAGES, default="dev")
-    parser.add_argument("--yes", action="store_true", help="do not ask, except before something precious is replaced")
-    parser.add_argument("--replace", action="store_true", help="with --yes: do not ask then, either")
-    parser.add_argument("--package", type=Path, help="a directory that make package has made; else one is made now")
-    parser.add_argument("parameters", nargs="*", help="parameters of the template, as in AlarmMail=ops@example.org")
+    parser.add_argument("--yes", action="store_true", help="do not ask, unless a resource that holds data is replaced")
+    parser.add_argument("--replace", action="store_true", help="with --yes: do not ask in that case either")
+    parser.add_argument("--package", type=Path, help="deploy this directory, made by make package; default: build one")
+    parser.add_argument("parameters", nargs="*", help="template parameters, such as AlarmMail=ops@example.org")
     args = parser.parse_args()
     try:
-        confirm = _asking(args.stage, args.yes, args.replace)
-        stack = deploy(args.stage, given_parameters(args.parameters), confirm, args.package)
-    except (Failed, Refused, ClientError, BotoCoreError, subprocess.CalledProcessError) as failure:
-        sys.exit(f"\nNot deployed: {failure}")
+        confirm = _confirmation(args.stage, args.yes, args.replace)
+        stack = deploy(args.stage, parse_parameters(args.parameters), confirm, args.package)
+    except (StackFailed, DeploymentRefused, ClientError, BotoCoreError, subprocess.CalledProcessError) as error:
+        sys.exit(f"\nDeployment failed: {error}")
     if stack is None:
         sys.exit("\nNothing was changed.")
     print(f"\n{stack.name} is deployed:")
@@ -50,113 +49,110 @@ def main() -> None:
         print(f"  {name:<18} {value}")
 
 
-def given_parameters(pairs: Sequence[str]) -> dict[str, str]:
-    """Parameters as they are written on a command line."""
+def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
+    """Parse command-line arguments of the form `Name=value`."""
     for pair in pairs:
         if "=" not in pair:
-            raise SystemExit(f"'{pair}' is no parameter: write it as Name=value")
+            raise SystemExit(f"'{pair}' is not a valid parameter: write it as Name=value")
     return dict(pair.split("=", 1) for pair in pairs)
 
 
-def deploy(stage: str, parameters: Mapping[str, str], confirm: Confirm, packaged: Path | None = None) -> Stack | None:
-    """Bring a stage to what the package says; None if somebody said no."""
-    _check_names(parameters)
+def deploy(
+    stage: str, parameters: Mapping[str, str], confirm: Confirm, package_folder: Path | None = None
+) -> Stack | None:
+    """Deploy a stage from `package_folder`, or from a package built now. None if `confirm` returns False."""
+    _check_parameter_names(parameters)
     stack = Stack(f"annals-{stage}")
-    wanted = _parameters(stage, stack, parameters)
+    stack_parameters = _with_stage_defaults(stage, stack, parameters)
     with tempfile.TemporaryDirectory() as folder:
-        made = Package(packaged) if packaged else package(stage, Path(folder))
-        tell(stage, made)
-        proposal = _proposed(stack, made, wanted)
-    return _executed(proposal, confirm)
+        package = Package(package_folder) if package_folder else build_package(stage, Path(folder))
+        print_sizes(stage, package)
+        change_set = _create_change_set(stack, package, stack_parameters)
+    return _execute(change_set, confirm)
 
 
-def _check_names(parameters: Mapping[str, str]) -> None:
-    names = ours()["Parameters"]
+def _check_parameter_names(parameters: Mapping[str, str]) -> None:
+    names = load_template()["Parameters"]
     for name in parameters:
         if name not in names:
-            raise Refused(f"there is no parameter {name}: there are {', '.join(sorted(names))}")
+            raise DeploymentRefused(f"unknown parameter {name}. Valid parameters: {', '.join(sorted(names))}")
 
 
-def _proposed(stack: Stack, made: Package, wanted: Mapping[str, str]) -> Proposal:
-    uploads = Uploads()
-    template = _template(made, uploads)
-    # Whoever has chosen to have no reports goes on without them.
-    has_reports = stack.parameters().get("GlueScripts") != ""
-    scripts = {"GlueScripts": uploads.folder(made.scripts)} if has_reports else {}
-    return stack.propose(_uploaded(made, template, uploads), {**scripts, **wanted}, frozenset(template["Parameters"]))
-
-
-def _executed(proposal: Proposal, confirm: Confirm) -> Stack | None:
-    if not proposal.changes:
-        print(f"{proposal.stack.name} is as the package says: there is nothing to change.")
-        return proposal.stack
-    if not confirm(proposal.changes):
-        proposal.discard()
-        return None
-    for line in proposal.execute():
-        print(f"  {line}", flush=True)
-    return proposal.stack
-
-
-def _parameters(stage: str, stack: Stack, given: Mapping[str, str]) -> dict[str, str]:
+def _with_stage_defaults(stage: str, stack: Stack, parameters: Mapping[str, str]) -> dict[str, str]:
     if stack.description() is not None:
-        return dict(given)
-    of_stage: dict[str, str] = yaml.safe_load(Path(__file__).parents[1].joinpath("stages.yaml").read_text())[stage]
-    if not given.get("JwtKey") and not given.get("OidcIssuer"):
-        raise Refused(
-            "who may come in? Give OidcIssuer=https://... and OidcAudience=..., or a key of 32 characters or more that "
-            "you sign tokens with, as in JwtKey=$(openssl rand -hex 32)"
+        return dict(parameters)
+    if not parameters.get("JwtKey") and not parameters.get("OidcIssuer"):
+        raise DeploymentRefused(
+            "a new stage needs a source of tokens. Give OidcIssuer=https://... and OidcAudience=..., or a key of at "
+            "least 32 characters to sign tokens with, as in JwtKey=$(openssl rand -hex 32)"
         )
-    return {**of_stage, **given}
+    defaults: dict[str, str] = yaml.safe_load(STAGES_FILE.read_text())[stage]
+    return {**defaults, **parameters}
 
 
-def _template(made: Package, uploads: Uploads) -> dict[str, Any]:
-    """The template with archives where AWS finds them, in a language that the endpoint understands."""
-    whole: dict[str, Any] = json.loads(made.template.read_text())
-    for resource in whole["Resources"].values():
+def _create_change_set(stack: Stack, package: Package, parameters: Mapping[str, str]) -> ChangeSet:
+    uploads = Uploads()
+    template = _upload_functions(package, uploads)
+    # An empty GlueScripts means that the operator has turned reports off: keep it.
+    has_reports = stack.parameters().get("GlueScripts") != ""
+    scripts = {"GlueScripts": uploads.upload_folder(package.scripts)} if has_reports else {}
+    template_url = _upload_template(package, template, uploads)
+    return stack.create_change_set(template_url, {**scripts, **parameters}, frozenset(template["Parameters"]))
+
+
+def _execute(change_set: ChangeSet, confirm: Confirm) -> Stack | None:
+    if not change_set.changes:
+        print(f"{change_set.stack.name} is up to date: there is nothing to change.")
+        return change_set.stack
+    if not confirm(change_set.changes):
+        change_set.discard()
+        return None
+    for line in change_set.execute():
+        print(f"  {line}", flush=True)
+    return change_set.stack
+
+
+def _upload_functions(package: Package, uploads: Uploads) -> dict[str, Any]:
+    """Upload the archives. Returns the template with their S3 addresses, without SAM for an emulator."""
+    template: dict[str, Any] = json.loads(package.template.read_text())
+    for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            archive = made.folder / resource["Properties"]["CodeUri"]
-            resource["Properties"]["CodeUri"] = f"s3://{uploads.bucket}/{uploads.file(archive)}"
-    return expanded(whole) if clients.endpoint() else whole
+            archive = package.folder / resource["Properties"]["CodeUri"]
+            resource["Properties"]["CodeUri"] = f"s3://{uploads.bucket}/{uploads.upload_file(archive)}"
+    return expand_sam(template) if clients.endpoint() else template
 
 
-def expanded(template: Mapping[str, Any]) -> dict[str, Any]:
-    """The template without SAM, for endpoints that do not know it."""
+def expand_sam(template: Mapping[str, Any]) -> dict[str, Any]:
+    """Translate SAM resources to plain CloudFormation, for endpoints without SAM."""
     command = [str(TRANSLATOR), "-m", "infra.deploy.build.sam_expand"]
     text = json.dumps(template)
-    ended = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)  # noqa: S603
-    if ended.returncode:
-        raise Failed(f"the template cannot be expanded: {ended.stderr[-2000:]}")
-    found: dict[str, Any] = json.loads(ended.stdout)
-    return found
+    process = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)  # noqa: S603
+    if process.returncode:
+        raise StackFailed(f"the SAM template could not be expanded: {process.stderr[-2000:]}")
+    expanded: dict[str, Any] = json.loads(process.stdout)
+    return expanded
 
 
-def _uploaded(made: Package, template: Mapping[str, Any], uploads: Uploads) -> str:
-    path = made.folder / "template.json"
+def _upload_template(package: Package, template: Mapping[str, Any], uploads: Uploads) -> str:
+    path = package.folder / "template.json"
     path.write_text(json.dumps(template))
-    return uploads.url(uploads.file(path))
+    return uploads.url(uploads.upload_file(path))
 
 
-def _asking(stage: str, yes: bool, replace: bool) -> Confirm:
-    def confirmed(changes: Sequence[Change]) -> bool:
-        print(f"\nThis would change annals-{stage}:")
+def _confirmation(stage: str, yes: bool, replace: bool) -> Confirm:
+    hint = "YES=1 (and REPLACE=1)"
+
+    def confirm(changes: Sequence[ResourceChange]) -> bool:
+        print(f"\nChanges to annals-{stage}:")
         for change in changes:
             print(f"  {change}")
-        endangered = [change.name for change in changes if change.endangers]
-        if endangered and not (yes and replace):
-            print(f"\nThese would be replaced or removed, and what they hold with them: {', '.join(endangered)}.")
-            return _typed(f"Type {stage} to go on: ") == stage
-        return yes or _typed("Go on? [y/N] ").lower() in ("y", "yes")
+        destructive = [change.name for change in changes if change.is_destructive]
+        if destructive and not (yes and replace):
+            print(f"\nThese resources would be replaced or removed, with their content: {', '.join(destructive)}.")
+            return prompts.ask(f"Type {stage} to continue:", hint) == stage
+        return yes or prompts.confirm("Continue?", hint)
 
-    return confirmed
-
-
-def _typed(question: str) -> str:
-    try:
-        return input(f"\n{question}").strip()
-    except EOFError:
-        print("Nobody is there to answer: say YES=1 (and REPLACE=1).")
-        return ""
+    return confirm
 
 
 if __name__ == "__main__":

@@ -1,15 +1,14 @@
-"""Asking whoever started a command, before something is done that they may not want."""
+"""Asks the operator before a destructive step."""
 
 
-def answer_to(question: str) -> str:
-    """What was typed; nothing if nobody is there."""
+def ask(question: str, hint: str = "YES=1") -> str:
+    """The operator's answer. Empty if standard input is closed; then `hint` says how to run without questions."""
     try:
         return input(f"\n{question} ").strip()
     except EOFError:
-        print("Nobody is there to answer: say YES=1.")
+        print(f"No terminal to answer the question: set {hint}.")
         return ""
 
 
-def agreed(question: str) -> bool:
-    """Whether the answer was yes."""
-    return answer_to(f"{question} [y/N]").lower() in ("y", "yes")
+def confirm(question: str, hint: str = "YES=1") -> bool:
+    return ask(f"{question} [y/N]", hint).lower() in ("y", "yes")

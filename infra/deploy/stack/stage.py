@@ -1,31 +1,31 @@
-"""A stage as its operator finds it: the tables of its stack, used with the operator's own credentials."""
+"""A deployed stage: its tables, accessed with the operator's credentials."""
 
 from dataclasses import dataclass
 from typing import Self
 
 from chalicelib.settings import Settings
-from chalicelib.wiring import Annals, on_aws
+from chalicelib.wiring import Components, build_on_aws
 from infra.deploy.stack.stacks import Stack
 
 
 class NotDeployed(Exception):
-    """There is no such stage in this account and region."""
+    """The account and region have no stack for the stage."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """Where a stage keeps what it keeps."""
+    """The resources of a stage that maintenance commands use."""
 
     name: str
     log_table: str
     views_table: str
     outbox_queue_url: str = ""
     retention: str = ""
-    """How long events are kept, as ISO-8601; empty: for ever."""
+    """ISO 8601 duration. Empty: events are kept forever."""
 
     @classmethod
-    def deployed(cls, name: str) -> Self:
-        """What the stage's stack says."""
+    def from_stack(cls, name: str) -> Self:
+        """Read the outputs and parameters of the stage's stack. Raises `NotDeployed`."""
         stack = Stack(f"annals-{name}")
         outputs = stack.outputs()
         if "LogTableName" not in outputs:
@@ -38,8 +38,8 @@ class Stage:
             stack.parameters().get("Retention", ""),
         )
 
-    def annals(self) -> Annals:
-        """The product on the stage's tables."""
+    def components(self) -> Components:
+        """Annals on the stage's tables."""
         environment = {
             "STORE": "dynamodb",
             "LOG_TABLE": self.log_table,
@@ -47,4 +47,4 @@ class Stage:
             "OUTBOX_QUEUE_URL": self.outbox_queue_url,
             "RETENTION": self.retention,
         }
-        return on_aws(Settings.from_environment(environment))
+        return build_on_aws(Settings.from_environment(environment))

@@ -1,1 +1,1 @@
-"""Commands on a data directory: export, report, rebuild."""
+"""Commands on the data directory of a local server. The `annals` command of the client runs `check` and `token`."""

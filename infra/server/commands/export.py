@@ -1,8 +1,8 @@
-"""`make export`: the commits of the local log as files, in the layout of DynamoDB's exports.
+"""`make export`: export the commits of the local log, in the file format of DynamoDB's table exports.
 
-The first export is full, later ones hold what came since; the server may run meanwhile. They are in EXPORT_DIR, by
-default `exports` in the data directory. One that was cut off is done again by the next run, and nobody has seen half
-of it.
+The first export is full, later ones are incremental. The server may run meanwhile. The exports are written to
+EXPORT_DIR, by default `exports` in the data directory. The next run repeats an export that was interrupted. Readers
+never see an incomplete export.
 """
 
 import argparse
@@ -13,60 +13,59 @@ from pathlib import Path
 from chalicelib.adapters.dynamodb.items import item_from_commit
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.exports.export import Export
-from chalicelib.services.exports.local_export import lines, next_export
-from chalicelib.wiring import Annals
+from chalicelib.services.exports.local_export import export_lines, next_export
+from chalicelib.wiring import Components
 from infra.server.commands.export_folder import ExportFolder
-from infra.server.startup import opened
+from infra.server.startup import open_components
 from infra.tools.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
 class Exported:
-    """An export in its place."""
+    """A complete export."""
 
     export: Export
     path: Path
     items: int
 
 
-def export(parts: Annals, folder: ExportFolder, full: bool = False) -> list[Exported]:
-    """Export what is to be exported now: nothing, or one export, or two if one was cut off before."""
-    with folder.locked():
+def export(components: Components, folder: ExportFolder, full: bool = False) -> list[Exported]:
+    """Export the new commits: no export, one, or two if an interrupted one has to be repeated first."""
+    with folder.lock():
         planned = folder.ledger().planned
-        found = [_export(parts, folder, full)]
-        if found[0] is not None and found[0].export == planned:
-            found.append(_export(parts, folder))
-        return [one for one in found if one is not None]
+        first = _export(components, folder, full)
+        is_repeated = first is not None and first.export == planned
+        second = _export(components, folder) if is_repeated else None
+        return [exported for exported in (first, second) if exported is not None]
 
 
-def _export(parts: Annals, folder: ExportFolder, full: bool = False) -> Exported | None:
+def _export(components: Components, folder: ExportFolder, full: bool = False) -> Exported | None:
     ledger = folder.ledger()
-    servers = [organization.server for organization in parts.organizations.all()]
-    wanted = next_export(ledger, parts.log, servers, parts.clock(), full)
-    folder.keep(ledger.model_copy(update={"planned": wanted}))
-    if wanted is None:
+    servers = [organization.server for organization in components.log.organizations.all()]
+    planned = next_export(ledger, components.stores.log, servers, components.clock(), full)
+    folder.save_ledger(ledger.model_copy(update={"planned": planned}))
+    if planned is None:
         return None
-    progress = Progress("Exporting", wanted.commits, "commits")
-    items = folder.write(wanted, lines(wanted, parts.log, item_from_commit), progress.to)
-    folder.keep(ledger.completed(wanted))
-    place = folder.place(wanted)
-    progress.end(f"{'A full' if wanted.from_ms is None else 'An incremental'} export of {items:,} commits: {place}")
-    return Exported(wanted, place, items)
+    progress = Progress("Exporting", planned.commits, "commits")
+    items = folder.write(planned, export_lines(planned, components.stores.log, item_from_commit), progress.update)
+    folder.save_ledger(ledger.with_completed(planned))
+    path = folder.path_of(planned)
+    progress.finish(f"{'A full' if planned.from_ms is None else 'An incremental'} export of {items:,} commits: {path}")
+    return Exported(planned, path, items)
 
 
 def main() -> None:
-    """Export once."""
-    parser = argparse.ArgumentParser(description="Export the local log in the layout of DynamoDB's exports.")
-    parser.add_argument("--full", action="store_true", help="everything anew, not only what is new")
+    parser = argparse.ArgumentParser(description="Export the local log in the file format of DynamoDB's table exports.")
+    parser.add_argument("--full", action="store_true", help="export all commits again, not only the new ones")
     args = parser.parse_args()
-    parts = opened()
+    components = open_components()
     try:
-        if not export(parts, ExportFolder(parts.settings.exports.directory, parts.clock), args.full):
-            print("Nothing is new since the last export.")
-    except (AnnalsError, OSError) as failure:
-        sys.exit(f"The log cannot be exported: {failure}")
+        if not export(components, ExportFolder(components.settings.exports.directory, components.clock), args.full):
+            print("There are no new commits since the last export.")
+    except (AnnalsError, OSError) as error:
+        sys.exit(f"The log cannot be exported: {error}")
     finally:
-        parts.close()
+        components.close()
 
 
 if __name__ == "__main__":

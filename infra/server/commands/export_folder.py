@@ -1,4 +1,4 @@
-"""Exports on disk: written aside, then put in their place as a whole, so that nobody reads half of one."""
+"""Exports on disk. Each is written to a staging folder and then renamed, so readers never see an incomplete one."""
 
 import base64
 import fcntl
@@ -12,10 +12,10 @@ from pathlib import Path
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.exports.export import (
-    DATA,
-    FILES,
-    FOLDER,
-    SUMMARY,
+    DATA_FOLDER,
+    EXPORTS_FOLDER,
+    FILES_MANIFEST,
+    SUMMARY_MANIFEST,
     DataFile,
     Export,
     Ledger,
@@ -24,130 +24,130 @@ from chalicelib.domain.exports.export import (
 )
 from chalicelib.services.ports import Clock
 
-FILE_BYTES = 32 * 1024 * 1024
-"""A data file ends when so much, not yet compressed, is in it: gzip files are read by one task each."""
-LEVEL = 4
-"""Most of what is large is deflated already."""
+MAX_FILE_BYTES = 32 * 1024 * 1024
+"""Maximum size of a data file before compression. A Spark task reads a whole gzip file, so files must not be large."""
+COMPRESSION_LEVEL = 4
+"""Low, because large commit bodies are compressed already."""
 
 _GZIP = 31
-"""What zlib calls the format of gzip; without a time in it, so that the same lines are the same file."""
+"""`wbits` for the gzip format. The header has no time, so equal lines give equal files."""
 _LEDGER = "ledger.json"
-_ASIDE = ".unfinished"
+_STAGING = ".unfinished"
 
 
 class ExportFolder:
-    """A directory with exports and the ledger of them."""
+    """A directory with exports and their ledger."""
 
-    def __init__(self, root: Path, clock: Clock, file_bytes: int = FILE_BYTES) -> None:
+    def __init__(self, root: Path, clock: Clock, file_bytes: int = MAX_FILE_BYTES) -> None:
         self._root = root
         self._clock = clock
         self._file_bytes = file_bytes
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """One at a time; the lock ends with the process, however that ends."""
+    def lock(self) -> Iterator[None]:
+        """Allow one export at a time. The operating system releases the lock when the process ends."""
         self._root.mkdir(parents=True, exist_ok=True)
         with (self._root / ".lock").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as refusal:
-                raise BadInput(f"another export to {self._root} is under way") from refusal
+            except BlockingIOError as error:
+                raise BadInput(f"another export to {self._root} is running") from error
             yield
 
     def ledger(self) -> Ledger:
-        """What was exported; an export that is in its place is complete, even if nobody could say so any more."""
+        """The saved ledger. A planned export counts as complete if its folder exists, even if that was not recorded."""
         path = self._root / _LEDGER
         ledger = Ledger.model_validate_json(path.read_bytes()) if path.exists() else Ledger()
-        if ledger.planned is not None and self.place(ledger.planned).exists():
-            return ledger.completed(ledger.planned)
+        if ledger.planned is not None and self.path_of(ledger.planned).exists():
+            return ledger.with_completed(ledger.planned)
         return ledger
 
-    def keep(self, ledger: Ledger) -> None:
-        """Remember the ledger."""
-        aside = self._root / f"{_LEDGER}.new"
-        _write(aside, ledger.model_dump_json(indent=2).encode())
-        aside.rename(self._root / _LEDGER)
-        _sync(self._root)
+    def save_ledger(self, ledger: Ledger) -> None:
+        new_file = self._root / f"{_LEDGER}.new"
+        _write(new_file, ledger.model_dump_json(indent=2).encode())
+        new_file.rename(self._root / _LEDGER)
+        _fsync_directory(self._root)
 
-    def place(self, export: Export) -> Path:
-        """Where the export is once it is complete."""
-        return self._root / FOLDER / export.id
+    def path_of(self, export: Export) -> Path:
+        """The folder of the export once it is complete."""
+        return self._root / EXPORTS_FOLDER / export.id
 
-    def write(self, export: Export, lines: Iterator[bytes], show: Callable[[int], None]) -> int:
-        """Write the export as a whole; how many items it has."""
-        unfinished = self._root / _ASIDE
-        shutil.rmtree(unfinished, ignore_errors=True)
+    def write(self, export: Export, lines: Iterator[bytes], on_progress: Callable[[int], None]) -> int:
+        """Write the export and return its number of items. `on_progress` gets the number of items written so far."""
+        staging = self._root / _STAGING
+        shutil.rmtree(staging, ignore_errors=True)
         try:
-            return self._write(export, unfinished / export.id, lines, show)
+            return self._write(export, staging / export.id, lines, on_progress)
         except OSError:
-            shutil.rmtree(unfinished, ignore_errors=True)  # a disk that is full needs the space
+            shutil.rmtree(staging, ignore_errors=True)  # The disk may be full.
             raise
 
-    def _write(self, export: Export, aside: Path, lines: Iterator[bytes], show: Callable[[int], None]) -> int:
-        (aside / DATA).mkdir(parents=True)
-        files = self._data_files(export, aside, lines, show)
-        _with_checksum(aside / FILES, files_manifest(files))
-        _with_checksum(aside / SUMMARY, summary_manifest(export, files, self._root.name, self._clock()))
-        for folder in (aside / DATA, aside):
-            _sync(folder)
-        place = self.place(export)
-        place.parent.mkdir(exist_ok=True)
-        aside.rename(place)
-        _sync(place.parent)
-        return sum(file.items for file in files)
+    def _write(self, export: Export, staging: Path, lines: Iterator[bytes], on_progress: Callable[[int], None]) -> int:
+        (staging / DATA_FOLDER).mkdir(parents=True)
+        files = self._write_data_files(export, staging, lines, on_progress)
+        _write_with_checksum(staging / FILES_MANIFEST, files_manifest(files))
+        _write_with_checksum(
+            staging / SUMMARY_MANIFEST, summary_manifest(export, files, self._root.name, self._clock())
+        )
+        for folder in (staging / DATA_FOLDER, staging):
+            _fsync_directory(folder)
+        path = self.path_of(export)
+        path.parent.mkdir(exist_ok=True)
+        staging.rename(path)
+        _fsync_directory(path.parent)
+        return sum(file.item_count for file in files)
 
-    def _data_files(
-        self, export: Export, aside: Path, lines: Iterator[bytes], show: Callable[[int], None]
+    def _write_data_files(
+        self, export: Export, staging: Path, lines: Iterator[bytes], on_progress: Callable[[int], None]
     ) -> list[DataFile]:
         files: list[DataFile] = []
         done = 0
         line = next(lines, None)
         while line is not None or not files:
-            file = _Writing(aside / DATA / f"{len(files):05d}-{export.id[-8:]}.json.gz")
-            while line is not None and file.taken < self._file_bytes:
+            file = _DataFileWriter(staging / DATA_FOLDER / f"{len(files):05d}-{export.id[-8:]}.json.gz")
+            while line is not None and file.input_bytes < self._file_bytes:
                 file.add(line)
                 line = next(lines, None)
-                show(done + file.items)
+                on_progress(done + file.items)
             done += file.items
-            files.append(file.closed(f"{FOLDER}/{export.id}/{DATA}/{file.path.name}"))
+            files.append(file.close(f"{EXPORTS_FOLDER}/{export.id}/{DATA_FOLDER}/{file.path.name}"))
         return files
 
 
-class _Writing:
-    """A data file while it is written."""
+class _DataFileWriter:
+    """Writes one compressed data file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.items = 0
-        self.taken = 0
-        """Bytes that were put in it, before they were compressed."""
+        self.input_bytes = 0
+        """Bytes added, before compression."""
         self._size = 0
         self._file = path.open("wb")
-        self._deflate = zlib.compressobj(LEVEL, wbits=_GZIP)
+        self._deflate = zlib.compressobj(COMPRESSION_LEVEL, wbits=_GZIP)
         self._md5 = hashlib.md5(usedforsecurity=False)
 
     def add(self, line: bytes) -> None:
-        """One more item."""
         self.items += 1
-        self.taken += len(line)
-        self._put(self._deflate.compress(line))
+        self.input_bytes += len(line)
+        self._write(self._deflate.compress(line))
 
-    def closed(self, key: str) -> DataFile:
-        """The file, on the disk."""
-        self._put(self._deflate.flush())
+    def close(self, key: str) -> DataFile:
+        """Finish the file and flush it to disk."""
+        self._write(self._deflate.flush())
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
         return DataFile(key, self.items, self._size, self._md5.digest())
 
-    def _put(self, content: bytes) -> None:
+    def _write(self, content: bytes) -> None:
         if content:
             self._file.write(content)
             self._md5.update(content)
             self._size += len(content)
 
 
-def _with_checksum(path: Path, content: bytes) -> None:
+def _write_with_checksum(path: Path, content: bytes) -> None:
     _write(path.with_suffix(".checksum"), base64.b64encode(hashlib.md5(content, usedforsecurity=False).digest()))
     _write(path, content)
 
@@ -159,8 +159,8 @@ def _write(path: Path, content: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync(folder: Path) -> None:
-    """Have the names in a directory on the disk."""
+def _fsync_directory(folder: Path) -> None:
+    """Make new and renamed files durable."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

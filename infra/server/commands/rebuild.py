@@ -1,14 +1,13 @@
-"""`make rebuild`: build the views of the local log anew, also while the server runs."""
+"""`make rebuild`: rebuild the views of the local log. The server may run meanwhile."""
 
-from infra.server.startup import opened, or_end
-from infra.tools.rebuilding import rebuild_all
+from infra.server.startup import exit_on_error, open_components
+from infra.tools.view_rebuild import rebuild_all
 
 
 def main() -> None:
-    """All logs, one after the other."""
-    parts = opened()
-    or_end(lambda: rebuild_all(parts))
-    parts.close()
+    components = open_components()
+    exit_on_error(lambda: rebuild_all(components))
+    components.close()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Routes: from a path to the pattern that matches it."""
+"""The router: finds the route pattern that matches a path."""
 
 import re
 from collections.abc import Iterable
@@ -9,38 +9,38 @@ _PARAMETER = re.compile(r"\{(\w+)(\+?)\}")
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """The pattern that matches a path, and what its parameters stand for."""
+class Route:
+    """A pattern that matches a path, with the values of its parameters."""
 
     pattern: str
     parameters: dict[str, str]
 
 
-class Routes:
-    """All patterns; one without parameters goes first, `{name+}` takes the rest of the path."""
+class Router:
+    """Patterns without parameters have priority. `{name+}` matches the rest of the path."""
 
     def __init__(self, patterns: Iterable[str]) -> None:
         patterns = sorted(patterns, key=lambda pattern: (pattern.count("{"), pattern.count("+}")))
-        self._exact = {pattern: Found(pattern, {}) for pattern in patterns if "{" not in pattern}
-        self._others = [(pattern, _compiled(pattern)) for pattern in patterns if "{" in pattern]
+        self._exact = {pattern: Route(pattern, {}) for pattern in patterns if "{" not in pattern}
+        self._expressions = {pattern: _compile(pattern) for pattern in patterns if "{" in pattern}
 
-    def find(self, path: str) -> Found | None:
-        """The pattern for `path`; parameters are percent-decoded."""
+    def find(self, path: str) -> Route | None:
+        """The route for `path`, with percent-decoded parameters."""
         exact = self._exact.get(path)
         if exact is not None:
             return exact
-        for pattern, expression in self._others:
+        for pattern, expression in self._expressions.items():
             if match := expression.fullmatch(path):
-                return Found(pattern, {name: unquote(value) for name, value in match.groupdict().items()})
-        return self._without_rest(path[:-1]) if path.endswith("/") else None
+                return Route(pattern, {name: unquote(value) for name, value in match.groupdict().items()})
+        return self._find_with_empty_rest(path[:-1]) if path.endswith("/") else None
 
-    def _without_rest(self, path: str) -> Found | None:
-        """The pattern for a path whose rest, which another pattern would take, is empty."""
-        found = self.find(path) if path and not path.endswith("/") else None
-        return found if found and f"{found.pattern}/{{path+}}" in dict(self._others) else None
+    def _find_with_empty_rest(self, path: str) -> Route | None:
+        """The route for `path` if there is another one for `path` with a `{path+}` behind it."""
+        route = self.find(path) if path and not path.endswith("/") else None
+        return route if route and f"{route.pattern}/{{path+}}" in self._expressions else None
 
 
-def _compiled(pattern: str) -> re.Pattern[str]:
+def _compile(pattern: str) -> re.Pattern[str]:
     parts, end = [], 0
     for parameter in _PARAMETER.finditer(pattern):
         name, greedy = parameter.groups()

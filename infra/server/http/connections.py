@@ -1,70 +1,69 @@
-"""All connections: which of them have to go, so that there is room for others.
+"""All open connections, and which of them to close when others need the room.
 
-A client whose turn it is may take its time as long as nobody else needs what it holds: a descriptor, and memory for
-what it has sent. Then who has taken longest goes first.
+Idle clients keep their connections until the server runs out of file descriptors or of memory for request bodies. Then
+it closes the connections that have kept it waiting longest.
 """
 
 from infra.server.http.connection import Connection
 
-MOST_BODY_BYTES = 64 * 1024 * 1024
-"""What the bodies of requests may take together, complete or not."""
+MAX_TOTAL_BODY_BYTES = 64 * 1024 * 1024
+"""Limit for all request bodies together, complete or not."""
 
-MERCY_S = 1.0
-"""So long everybody may take when it is their turn, however many wait outside."""
+MIN_GRACE_S = 1.0
+"""A client may keep the server waiting for this long, even if others wait to be accepted."""
 
-_PART = 16
-"""One in so many goes at once, so that not each new one needs another look."""
+EVICTED_FRACTION = 1 / 16
+"""Fraction of the candidates that is evicted at a time, so that not every new connection needs an eviction."""
 
 
 class Connections:
-    """The connections that are open, at most so many."""
+    """The open connections, at most `max_connections`."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, max_connections: int) -> None:
+        self._max_connections = max_connections
         self._open: set[Connection] = set()
-        self._bodies: dict[Connection, int] = {}
-        """How much is held of whose bodies."""
-        self._body_bytes = 0
+        self._body_bytes: dict[Connection, int] = {}
+        self._total_body_bytes = 0
 
     def __len__(self) -> int:
         return len(self._open)
 
     @property
-    def are_full(self) -> bool:
-        """Whether there is no room for one more."""
-        return len(self._open) >= self._most
+    def is_full(self) -> bool:
+        return len(self._open) >= self._max_connections
 
     def add(self, connection: Connection) -> None:
-        """One is open."""
         self._open.add(connection)
 
     def discard(self, connection: Connection) -> None:
-        """One is closed."""
-        connection.forget()
-        self.weigh(connection)
+        connection.discard_input()
+        self.update_body_bytes(connection)
         self._open.discard(connection)
 
-    def silent(self, since: float) -> list[Connection]:
-        """Those without a request at work whose turn it has been since then."""
-        return [one for one in self._open if one.is_idle and one.waits_since <= since]
+    def idle_since(self, since: float) -> list[Connection]:
+        """The connections without an active request that have been waiting for their clients since then."""
+        return [connection for connection in self._open if connection.is_idle and connection.waiting_since <= since]
 
-    def longest_waited_for(self, now: float) -> list[Connection]:
-        """Some whose turn it has been for longest; first those who never asked for anything."""
-        waited_for = [one for one in self._open if one.is_idle or one.is_behind]
-        waited_for = [one for one in waited_for if one.waits_since + MERCY_S <= now]
-        waited_for.sort(key=lambda one: (not one.is_new, one.waits_since))
-        return waited_for[: len(self._open) // _PART + 1]
+    def eviction_candidates(self, now: float) -> list[Connection]:
+        """Some of the connections that have kept the server waiting longest, those without any request first."""
+        candidates = [
+            connection
+            for connection in self._open
+            if (connection.is_idle or connection.has_unsent_data) and connection.waiting_since + MIN_GRACE_S <= now
+        ]
+        candidates.sort(key=lambda connection: (not connection.is_new, connection.waiting_since))
+        return candidates[: int(len(self._open) * EVICTED_FRACTION) + 1]
 
-    def weigh(self, connection: Connection) -> None:
-        """See how much is held of its bodies now."""
-        held = connection.body_bytes
-        self._body_bytes += held - self._bodies.pop(connection, 0)
-        if held:
-            self._bodies[connection] = held
+    def update_body_bytes(self, connection: Connection) -> None:
+        body_bytes = connection.body_bytes
+        self._total_body_bytes += body_bytes - self._body_bytes.pop(connection, 0)
+        if body_bytes:
+            self._body_bytes[connection] = body_bytes
 
-    def longest_sending(self) -> list[Connection]:
-        """If too much is held of bodies, some who have been sending theirs for longest."""
-        if self._body_bytes <= MOST_BODY_BYTES:
+    def slowest_uploads(self) -> list[Connection]:
+        """If the bodies take too much memory, some of the connections that have been sending theirs for longest."""
+        if self._total_body_bytes <= MAX_TOTAL_BODY_BYTES:
             return []
-        sending = sorted((one for one in self._bodies if one.is_idle), key=lambda one: one.waits_since)
-        return sending[: len(sending) // _PART + 1]
+        uploads = [connection for connection in self._body_bytes if connection.is_idle]
+        uploads.sort(key=lambda connection: connection.waiting_since)
+        return uploads[: int(len(uploads) * EVICTED_FRACTION) + 1]

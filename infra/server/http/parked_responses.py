@@ -1,258 +1,196 @@
-"""The waiting room: one thread for all connections whose answers wait for something.
+"""Responses that wait for a commit or for their client to read: one thread serves all of them.
 
-A connection here costs its socket and the state of its answer, no thread. When what it waits for has come, the thread
-takes the answer's next steps and sends what they make, as fast as the client reads. Who is far behind takes the steps
-elsewhere, so that nobody here waits for them.
+A parked response costs a socket and the state of its generator, but no thread. When it can continue, this thread runs
+the next steps of the generator and sends their bytes. A response with much to send is handed to a worker thread, so
+that it does not delay the others.
+
+Threads: `park` and the callbacks of the notifier may run in any thread. Everything else runs in the thread
+`annals-parked`, which owns the event loop. A parked connection belongs to this thread until it is detached.
+Locks: none. `CommitNotifier` calls back while it holds its own lock, so `_on_commit` only queues a callback.
 """
 
-import heapq
 import logging
 import selectors
-import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
-from itertools import count
 
-from chalicelib.services.feeds.notifiers import Bell, Waiter
+from chalicelib.services.feeds.notifiers import CommitNotifier, Subscription
 from chalicelib.services.feeds.suspension import Wait
 from infra.server.http.connection import Connection
-from infra.server.http.protocol import Steps
+from infra.server.http.event_loop import EventLoop
+from infra.server.http.response_writer import Steps
 
-TURN = 2
-"""Who has more pieces than these is far behind."""
-FEW = 64
-"""So many who have left may be remembered for no reason."""
-SLOWEST_BYTES_S = 16 * 1024
-"""Who reads more slowly than this, and has been given time, is not waited for."""
+MAX_PIECES = 2
+"""A response with more pieces to send than this continues in a worker thread."""
+MIN_READ_BYTES_S = 16 * 1024
+"""A client that reads more slowly than this is disconnected once the idle timeout has passed as well."""
 
 Step = bytes | memoryview | Wait
 
 _log = logging.getLogger("annals")
 
 
-class _Guest:
-    """A connection that waits, for something in a log or for its client to read."""
+class _ParkedResponse:
+    __slots__ = ("connection", "events", "is_detached", "steps", "subscription", "timer", "unsent", "wait_number")
 
-    __slots__ = ("connection", "deadline", "events", "is_here", "queued", "rest", "steps", "turn", "waiter")
-
-    def __init__(self, connection: Connection, steps: Steps) -> None:
+    def __init__(self, connection: Connection, steps: Steps, loop: EventLoop, on_timeout: "_Action") -> None:
         self.connection = connection
         self.steps = steps
-        self.waiter: Waiter | None = None
-        self.rest = memoryview(b"")
-        """What the client has not taken yet."""
-        self.deadline = 0.0
-        self.queued = float("inf")
-        """The earliest deadline that the room's clock has of it."""
-        self.turn = 0
-        """Tells calls for an earlier wait from those for this one."""
+        self.subscription: Subscription | None = None
+        self.unsent = memoryview(b"")
+        self.timer = loop.timer(partial(on_timeout, self))
+        self.wait_number = 0
+        """Distinguishes the notifications for the current wait from those for an earlier one."""
         self.events = 0
-        self.is_here = True
+        """The events for which the socket is registered."""
+        self.is_detached = False
 
 
-class WaitingRoom:
-    """Holds connections until `finished` gets them back, or `go_on` those that need not wait for their next steps."""
+_Action = Callable[[_ParkedResponse], None]
+
+
+class ParkedResponses:
+    """Holds connections until their responses are finished or continue in a worker thread."""
 
     def __init__(
         self,
-        bell: Bell,
-        finished: Callable[[Connection], None],
-        go_on: Callable[[Connection, Steps], None],
-        idle_s: float,
+        notifier: CommitNotifier,
+        on_finished: Callable[[Connection], None],
+        resume_in_worker: Callable[[Connection, Steps], None],
+        idle_timeout_s: float,
     ) -> None:
-        self._bell = bell
-        self._finished = finished
-        self._go_on = go_on
-        self._idle_s = idle_s
-        self._selector = selectors.DefaultSelector()
-        self._knocker, self._ear = socket.socketpair()
-        self._selector.register(self._ear, selectors.EVENT_READ)
-        self._arrivals: deque[tuple[_Guest, Step]] = deque()
-        self._called: deque[tuple[_Guest, int]] = deque()
-        self._deadlines: list[tuple[float, int, _Guest]] = []
-        self._gone = 0
-        """Of how many who have left there is a deadline still."""
-        self._numbers = count()
-        self._has_knocked = False
-        threading.Thread(target=self._run, name="annals-waiting", daemon=True).start()
+        self._notifier = notifier
+        self._on_finished = on_finished
+        self._resume_in_worker = resume_in_worker
+        self._idle_timeout_s = idle_timeout_s
+        self._loop = EventLoop()
+        threading.Thread(target=self._run, name="annals-parked", daemon=True).start()
 
-    def enter(self, connection: Connection, steps: Steps, step: Step) -> None:
-        """Take a connection whose answer has come to a wait, or to bytes that do not go at once; from any thread."""
-        self._arrivals.append((_Guest(connection, steps), step))
-        self._knock()
+    def park(self, connection: Connection, steps: Steps, step: Step) -> None:
+        """Take over a connection whose response has come to `step`: a wait, or bytes that could not be sent at once."""
+        parked = _ParkedResponse(connection, steps, self._loop, self._on_timeout)
+        self._loop.call_soon(partial(self._guarded, parked, partial(self._start, step=step)))
 
     def _run(self) -> None:
         while True:
-            for key, events in self._selector.select(self._patience_s()):
-                if key.data is None:
-                    self._ear.recv(4096)
-                    self._has_knocked = False
-                else:
-                    self._guarded(key.data, partial(self._stirred, key.data, events))
-            self._let_in()
-            self._answer_calls()
-            self._expire(time.monotonic())
+            self._loop.run_once()
 
-    def _let_in(self) -> None:
-        while self._arrivals:
-            guest, step = self._arrivals.popleft()
-            self._guarded(guest, partial(self._admit, guest, step))
-
-    def _answer_calls(self) -> None:
-        for _ in range(len(self._called)):
-            guest, turn = self._called.popleft()
-            if guest.turn == turn and guest.is_here:
-                self._guarded(guest, partial(self._resume, guest))
-
-    def _patience_s(self) -> float | None:
-        if self._called:
-            return 0.0
-        return max(self._deadlines[0][0] - time.monotonic(), 0.0) if self._deadlines else None
-
-    def _guarded(self, guest: _Guest, act: Callable[[], None]) -> None:
-        """Whatever goes wrong with one connection, the others are served on."""
+    def _guarded(self, parked: _ParkedResponse, action: _Action) -> None:
+        """An error ends this response and no other."""
         try:
-            act()
+            action(parked)
         except StopIteration:
-            self._leave(guest)
+            self._finish(parked)
         except OSError:
-            self._give_up(guest)  # the client is gone
+            self._abort(parked)  # The client has disconnected.
         except Exception:
-            _log.exception("a stream is given up")
-            self._give_up(guest)
+            _log.exception("stream closed after an unexpected error")
+            self._abort(parked)
 
-    def _stirred(self, guest: _Guest, events: int) -> None:
-        """The client has said something, or has room again."""
-        if events & selectors.EVENT_READ and not guest.connection.keep():
-            self._watch(guest, guest.events & ~selectors.EVENT_READ)
-            if guest.connection.has_ended and guest.waiter is not None:
-                # It is gone, or will say no more but still listens: either way it gets what there is, and the end.
-                self._bell.leave(guest.waiter)
-                guest.waiter = None
-                guest.turn += 1
-                self._send(guest, guest.steps.send(None))
-        if guest.rest and events & selectors.EVENT_WRITE and self._sent(guest, guest.rest):
-            self._part(guest)
-            self._go_on(guest.connection, guest.steps)
+    def _start(self, parked: _ParkedResponse, step: Step) -> None:
+        self._watch(parked, selectors.EVENT_READ)
+        self._run_steps(parked, step)
 
-    def _admit(self, guest: _Guest, step: Step) -> None:
-        self._watch(guest, selectors.EVENT_READ)
-        self._send(guest, step)
-
-    def _park(self, guest: _Guest, wait: Wait) -> None:
-        guest.turn += 1
-        guest.waiter = self._bell.listen(wait.seen, wait.selection, partial(self._call, guest, guest.turn))
-        self._remind(guest, wait.timeout_s)
-
-    def _call(self, guest: _Guest, turn: int) -> None:
-        """From any thread: what the guest waits for may have come."""
-        self._called.append((guest, turn))
-        self._knock()
-
-    def _resume(self, guest: _Guest) -> None:
-        guest.turn += 1
-        waiter, guest.waiter = guest.waiter, None
-        if waiter is None:
-            self._send(guest, next(guest.steps))
-        else:
-            self._send(guest, guest.steps.send(self._bell.leave(waiter)))
-
-    def _send(self, guest: _Guest, step: Step) -> None:
-        """Send what the steps make until there is something to wait for."""
+    def _run_steps(self, parked: _ParkedResponse, step: Step) -> None:
+        """Send the bytes of `step` and of the following steps, up to the next wait."""
         pieces = 0
         while True:
             if isinstance(step, Wait):
-                if not guest.connection.has_ended:
-                    self._park(guest, step)
+                if not parked.connection.is_eof:
+                    self._wait(parked, step)
                     return
-                step = guest.steps.send(None)
-            elif not self._sent(guest, step):
+                step = parked.steps.send(None)
+            elif not self._send(parked, step):
                 return
-            elif pieces == TURN:
-                self._part(guest)
-                self._go_on(guest.connection, guest.steps)
+            elif pieces == MAX_PIECES:
+                self._detach(parked)
+                self._resume_in_worker(parked.connection, parked.steps)
                 return
             else:
                 pieces += 1
-                step = next(guest.steps)
+                step = next(parked.steps)
 
-    def _sent(self, guest: _Guest, data: bytes | memoryview) -> bool:
-        """Send, and tell whether all is sent; if not, the rest goes when the client has read some."""
-        is_begun = bool(guest.rest)
-        guest.rest = guest.connection.send_now(data)
-        if guest.rest and not is_begun:
-            self._watch(guest, guest.events | selectors.EVENT_WRITE)
-            self._remind(guest, self._idle_s + len(guest.rest) / SLOWEST_BYTES_S)
-            guest.connection.waits_since = time.monotonic()
-        guest.connection.is_behind = bool(guest.rest)
-        return not guest.rest
+    def _wait(self, parked: _ParkedResponse, wait: Wait) -> None:
+        parked.wait_number += 1
+        on_commit = partial(self._on_commit, parked, parked.wait_number)
+        parked.subscription = self._notifier.subscribe(wait.head, wait.selection, on_commit)
+        parked.timer.set(time.monotonic() + wait.timeout_s)
 
-    def _expire(self, now: float) -> None:
-        while self._deadlines and self._deadlines[0][0] <= now:
-            _, _, guest = heapq.heappop(self._deadlines)
-            guest.queued = float("inf")
-            if not guest.is_here:
-                self._gone -= 1
-            elif guest.deadline > now:
-                self._queue(guest)
-            elif guest.rest:
-                self._give_up(guest)  # it does not read
-            elif guest.waiter is not None:
-                self._guarded(guest, partial(self._resume, guest))
+    def _on_commit(self, parked: _ParkedResponse, wait_number: int) -> None:
+        """In any thread: a commit may contain what the response waits for."""
+        self._loop.call_soon(partial(self._resume_wait, parked, wait_number))
 
-    def _remind(self, guest: _Guest, timeout_s: float) -> None:
-        guest.deadline = time.monotonic() + timeout_s
-        if guest.deadline < guest.queued:
-            self._queue(guest)
+    def _resume_wait(self, parked: _ParkedResponse, wait_number: int) -> None:
+        if parked.wait_number == wait_number and not parked.is_detached:
+            self._guarded(parked, self._resume)
 
-    def _queue(self, guest: _Guest) -> None:
-        """A guest is queued once, as a rule; when its time comes it is seen whether it has more."""
-        guest.queued = guest.deadline
-        heapq.heappush(self._deadlines, (guest.deadline, next(self._numbers), guest))
+    def _on_timeout(self, parked: _ParkedResponse) -> None:
+        if parked.unsent:
+            self._abort(parked)  # The client does not read.
+        elif parked.subscription is not None:
+            self._guarded(parked, self._resume)
 
-    def _watch(self, guest: _Guest, events: int) -> None:
-        sock = guest.connection.socket
-        if guest.events and events:
-            self._selector.modify(sock, events, guest)
-        elif events:
-            self._selector.register(sock, events, guest)
-        elif guest.events:
-            self._selector.unregister(sock)
-        guest.events = events
+    def _resume(self, parked: _ParkedResponse) -> None:
+        parked.wait_number += 1
+        subscription, parked.subscription = parked.subscription, None
+        if subscription is None:
+            self._run_steps(parked, next(parked.steps))
+        else:
+            self._run_steps(parked, parked.steps.send(self._notifier.unsubscribe(subscription)))
 
-    def _give_up(self, guest: _Guest) -> None:
-        guest.connection.stays = False
-        self._leave(guest)
+    def _on_socket_ready(self, parked: _ParkedResponse, events: int) -> None:
+        if events & selectors.EVENT_READ and not parked.connection.receive():
+            self._watch(parked, parked.events & ~selectors.EVENT_READ)
+            if parked.connection.is_eof and parked.subscription is not None:
+                # The client may still read, so it gets what there is and the regular end.
+                self._notifier.unsubscribe(parked.subscription)
+                parked.subscription = None
+                parked.wait_number += 1
+                self._run_steps(parked, parked.steps.send(None))
+        if parked.unsent and events & selectors.EVENT_WRITE and self._send(parked, parked.unsent):
+            self._detach(parked)
+            self._resume_in_worker(parked.connection, parked.steps)
 
-    def _leave(self, guest: _Guest) -> None:
-        self._part(guest)
+    def _send(self, parked: _ParkedResponse, data: bytes | memoryview) -> bool:
+        """Send what the socket accepts and return whether that is all. The rest is sent when the socket is writable."""
+        was_blocked = bool(parked.unsent)
+        parked.unsent = parked.connection.try_send(data)
+        if parked.unsent and not was_blocked:
+            now = time.monotonic()
+            self._watch(parked, parked.events | selectors.EVENT_WRITE)
+            parked.timer.set(now + self._idle_timeout_s + len(parked.unsent) / MIN_READ_BYTES_S)
+            parked.connection.waiting_since = now
+        parked.connection.has_unsent_data = bool(parked.unsent)
+        return not parked.unsent
+
+    def _watch(self, parked: _ParkedResponse, events: int) -> None:
+        sock = parked.connection.socket
+        if events:
+            register = self._loop.modify if parked.events else self._loop.register
+            register(sock, events, lambda ready: self._guarded(parked, partial(self._on_socket_ready, events=ready)))
+        elif parked.events:
+            self._loop.unregister(sock)
+        parked.events = events
+
+    def _abort(self, parked: _ParkedResponse) -> None:
+        parked.connection.keep_alive = False
+        self._finish(parked)
+
+    def _finish(self, parked: _ParkedResponse) -> None:
+        self._detach(parked)
         with suppress(Exception):
-            guest.steps.close()
-        self._finished(guest.connection)
+            parked.steps.close()
+        self._on_finished(parked.connection)
 
-    def _part(self, guest: _Guest) -> None:
-        guest.is_here = False
-        guest.rest = memoryview(b"")
-        self._forget_some(guest)
-        if guest.waiter is not None:
-            self._bell.leave(guest.waiter)
+    def _detach(self, parked: _ParkedResponse) -> None:
+        """Release the connection. Another thread may own it from now on."""
+        parked.is_detached = True
+        parked.unsent = memoryview(b"")
+        parked.timer.cancel()
+        if parked.subscription is not None:
+            self._notifier.unsubscribe(parked.subscription)
         with suppress(OSError, KeyError, ValueError):
-            self._watch(guest, 0)
-
-    def _forget_some(self, guest: _Guest) -> None:
-        """Deadlines may be far: do not keep more guests for them who have left than who are here, or a few."""
-        self._gone += guest.queued < float("inf")
-        if self._gone > max(len(self._deadlines) // 2, FEW):
-            self._deadlines = [entry for entry in self._deadlines if entry[2].is_here]
-            heapq.heapify(self._deadlines)
-            self._gone = 0
-
-    def _knock(self) -> None:
-        if not self._has_knocked:
-            self._has_knocked = True
-            with suppress(BlockingIOError):
-                self._knocker.send(b"!")
+            self._watch(parked, 0)

@@ -1,237 +1,180 @@
-"""HTTP/1.1: bytes into requests, answers into bytes."""
+"""HTTP/1.1 requests: from bytes to `HttpRequest`."""
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import httptools
-from chalice.app import Response
 
-from chalicelib.domain.events.head import Head
-from chalicelib.http.responses import Stepwise
-from chalicelib.services.feeds.suspension import Wait
-from infra.server.gateway.gateway import HttpRequest
-
-Steps = Generator[bytes | Wait, Head | None, None]
-"""Bytes to be sent, and waits between them."""
-
-MOST_HEADER_BYTES = 64 * 1024
-MOST_BODY_BYTES = 2 * 1024 * 1024
-"""Several times what fits in a commit, as JSON may be written at length."""
+MAX_HEAD_BYTES = 64 * 1024
+MAX_BODY_BYTES = 2 * 1024 * 1024
+"""Several times the size of a commit, because the same JSON may be written at length."""
 VERSIONS = ("1.0", "1.1")
 
-_PHRASES = {status.value: status.phrase for status in HTTPStatus}
+
+class HttpRequest(NamedTuple):
+    """A complete request. Header names are in lower case."""
+
+    method: str
+    target: str
+    headers: Mapping[str, str]
+    body: bytes
+    version: str = "1.1"
 
 
-class Rejected(Exception):
-    """The bytes are no request we could answer; the connection ends with this status."""
+class RequestRejected(Exception):
+    """The input is not a request that can be answered. The connection ends with this status."""
 
     def __init__(self, status: HTTPStatus, detail: str) -> None:
         super().__init__(detail)
         self.status = status
 
 
-class RequestReader:
-    """Makes requests of the bytes of one connection."""
+class RequestParser:
+    """Parses the requests of one connection. The methods `on_...` are callbacks of httptools."""
 
     def __init__(
         self,
-        begun: Callable[[], None],
-        received: Callable[[HttpRequest, bool], None],
-        expected: Callable[[], None],
+        on_begin: Callable[[], None],
+        on_request: Callable[[HttpRequest, bool], None],
+        on_expect_continue: Callable[[], None],
     ) -> None:
-        """`received` gets each request and whether the connection stays open; `expected` is called for 100-continue."""
-        self._begun = begun
-        self._received = received
-        self._expected = expected
+        """`on_request` gets each request and whether the connection stays open after it."""
+        self._on_begin = on_begin
+        self._on_request = on_request
+        self._on_expect_continue = on_expect_continue
         self._parser = httptools.HttpRequestParser(self)
-        self.is_between = True
-        """Whether what comes next begins a request; after the last one nothing may come."""
-        self.forget()
+        self.reset()
 
     @property
-    def missing(self) -> int:
-        """How much of the body has to come, if that is known."""
-        return self._body_length - self.body_bytes
+    def missing_body_bytes(self) -> int:
+        """The number of bytes that `Content-Length` announced and that have not arrived."""
+        return self._content_length - self.body_bytes
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes; not too many at once, so that a head without end is noticed.
+        """Parse the next bytes. Pass few at a time, so that an endless head is noticed.
 
-        Lengths of chunks, their extensions and trailers count as head: they may be as long as the body, and that much.
+        Raises `RequestRejected`. Chunk sizes, chunk extensions and trailers count as head. They may take as much space
+        as the body does, and `MAX_HEAD_BYTES` in addition.
         """
-        self._bytes += len(data)
+        self._input_bytes += len(data)
         while data:
-            data = self._parsed(data)
-        if self._bytes - 2 * self.body_bytes > MOST_HEADER_BYTES:
-            limit = MOST_HEADER_BYTES // 1024
-            raise Rejected(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the head has more than {limit} KB")
+            data = self._feed_parser(data)
+        if self._input_bytes - 2 * self.body_bytes > MAX_HEAD_BYTES:
+            limit = MAX_HEAD_BYTES // 1024
+            raise RequestRejected(
+                HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"the request head is larger than {limit} KB"
+            )
 
-    def _parsed(self, data: bytes) -> bytes:
-        """Parse; what is still to be parsed."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError as failure:
-            if isinstance(failure.__context__, Rejected | OSError):
-                raise failure.__context__ from None
-            raise
-        except httptools.HttpParserUpgrade as upgrade:
-            # We stay with HTTP/1.1, as we may. The parser would not, and would take the body for the next request.
-            head = self._head_without_upgrade()
-            self._parser = httptools.HttpRequestParser(self)
-            return head + data[upgrade.args[0] :]
-        except httptools.HttpParserError as failure:
-            raise Rejected(HTTPStatus.BAD_REQUEST, f"this is no HTTP/1.1 request: {failure}") from failure
-        return b""
-
-    def _head_without_upgrade(self) -> bytes:
-        line = b"%b %b HTTP/%b" % (self._parser.get_method(), self._target, self._parser.get_http_version().encode())
-        kept = (f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade")
-        return b"\r\n".join((line, *kept, b"\r\n"))
-
-    def forget(self) -> None:
-        """Nothing is there of a request."""
+    def reset(self) -> None:
+        """Forget the current request."""
         self._target = b""
         self._headers: dict[str, str] = {}
-        self._bytes = 0
-        self._in_body = False
+        self._version = ""
+        self._input_bytes = 0
+        self._is_head_complete = False
         self._body: list[bytes] = []
-        self._body_length = 0
+        self._content_length = 0
         self.body_bytes = 0
 
     def on_message_begin(self) -> None:
-        """A request begins."""
-        self.is_between = False
-        self.forget()
-        self._begun()
+        self._input_bytes = 0  # Empty lines before a request do not count.
+        self._on_begin()
 
     def on_url(self, target: bytes) -> None:
-        """A piece of its target."""
         self._target += target
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One of its headers; repeated ones are joined, as HTTP allows. What trails the body is of no interest."""
-        if self._in_body:
-            return
+        if self._is_head_complete:
+            return  # a trailer
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         if key in self._headers:
             if key == "host":
-                raise Rejected(HTTPStatus.BAD_REQUEST, "the request has two hosts")
+                raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request has more than one Host header")
             text = f"{self._headers[key]},{text}"
         self._headers[key] = text
 
     def on_headers_complete(self) -> None:
-        """Its headers are all there; a client that asks whether to go on is told so."""
-        self._in_body = True
-        self._check_framing(self._parser.get_http_version(), self._headers.get("transfer-encoding"))
+        self._is_head_complete = True
+        self._version = self._parser.get_http_version()
+        self._check_framing(self._headers.get("transfer-encoding"))
         if self._parser.should_upgrade():
-            return  # its head will be read again
-        self._body_length = int(self._headers.get("content-length", "0"))
-        if self._body_length > MOST_BODY_BYTES:
-            raise _too_large()
+            return  # The head is parsed again without the upgrade.
+        self._content_length = int(self._headers.get("content-length", "0"))
+        if self._content_length > MAX_BODY_BYTES:
+            raise _body_too_large()
         if self._headers.get("expect", "").lower() == "100-continue":
-            self._expected()
+            self._on_expect_continue()
 
     def on_body(self, data: bytes) -> None:
-        """A piece of its body."""
         self.body_bytes += len(data)
-        if self.body_bytes > MOST_BODY_BYTES:
-            raise _too_large()
+        if self.body_bytes > MAX_BODY_BYTES:
+            raise _body_too_large()
         self._body.append(data)
 
     def on_message_complete(self) -> None:
-        """The request is complete."""
         if self._parser.should_upgrade():
             return
         method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        version = self._parser.get_http_version()
-        request = HttpRequest(method, _origin_form(self._target), self._headers, body, version)
-        self.is_between = self._parser.should_keep_alive()
-        self._received(request, self.is_between)
-        self.forget()
+        request = HttpRequest(method, _origin_form(self._target), self._headers, body, self._version)
+        self._on_request(request, self._parser.should_keep_alive())
+        self.reset()
 
-    def _check_framing(self, version: str, coding: str | None) -> None:
-        """Refuse what others on the way may read otherwise: where it ends must be beyond doubt."""
-        if version not in VERSIONS:
-            raise Rejected(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"this is HTTP/1.1, not HTTP/{version}")
+    def _feed_parser(self, data: bytes) -> bytes:
+        """Parse, and return the bytes that have to be parsed next."""
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserCallbackError as error:
+            if isinstance(error.__context__, RequestRejected | OSError):
+                raise error.__context__ from None
+            raise
+        except httptools.HttpParserUpgrade as upgrade:
+            # A server may ignore `Upgrade`. The parser would not, and would take the body for the next request.
+            head = self._head_without_upgrade()
+            self._parser = httptools.HttpRequestParser(self)
+            self.reset()
+            return head + data[upgrade.args[0] :]
+        except httptools.HttpParserError as error:
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, f"this is not a valid HTTP/1.1 request: {error}") from error
+        return b""
+
+    def _head_without_upgrade(self) -> bytes:
+        line = b"%b %b HTTP/%b" % (self._parser.get_method(), self._target, self._version.encode())
+        headers = (f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade")
+        return b"\r\n".join((line, *headers, b"\r\n"))
+
+    def _check_framing(self, transfer_encoding: str | None) -> None:
+        """Reject requests whose end a proxy might see elsewhere."""
+        if self._version not in VERSIONS:
+            raise RequestRejected(
+                HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{self._version} is not supported, use HTTP/1.1"
+            )
         if self._parser.get_method() == b"CONNECT":
-            raise Rejected(HTTPStatus.BAD_REQUEST, "there are no tunnels here")
-        if coding is not None and version == "1.0":
-            raise Rejected(HTTPStatus.BAD_REQUEST, "HTTP/1.0 has no Transfer-Encoding")
-        if coding is not None and coding.lower() != "chunked":
-            raise Rejected(HTTPStatus.NOT_IMPLEMENTED, "the only Transfer-Encoding understood is chunked")
-
-
-def answer_bytes(answer: Response, keep_alive: bool, with_body: bool = True) -> bytes:
-    """An answer of the app, as HTTP."""
-    body, status = answer.body, answer.status_code
-    payload: bytes = body if isinstance(body, bytes) else body.encode()
-    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", f"Content-Length: {len(payload)}"]
-    lines += [f"{name}: {value}" for name, value in answer.headers.items()]
-    if not keep_alive:
-        lines.append("Connection: close")
-    head = "\r\n".join((*lines, "\r\n")).encode("latin-1")
-    return head + payload if with_body else head
-
-
-def stepwise_bytes(answer: Stepwise, stays: Callable[[], bool], chunked: bool) -> Steps:
-    """An answer that takes steps, as HTTP. A stream's head goes at once; without chunks it ends with the connection."""
-    if answer.is_stream:
-        lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in answer.headers.items())]
-        if chunked:
-            lines.append("Transfer-Encoding: chunked")
-        if not stays():
-            lines.append("Connection: close")
-        yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
-    response = yield from _taken(answer.steps, chunked)
-    if not answer.is_stream and response is not None:
-        yield answer_bytes(response, stays())
-    elif response is not None:
-        raise ConnectionError("the stream is broken, and its client must not think that it ended")
-    elif chunked:
-        yield b"0\r\n\r\n"
-
-
-def _taken(
-    steps: Generator[str | Wait, Head | None, Response | None], chunked: bool
-) -> Generator[bytes | Wait, Head | None, Response | None]:
-    """The steps, with each piece of text as it is sent: in a chunk of its own."""
-    try:
-        step = next(steps)
-        while True:
-            if isinstance(step, Wait):
-                step = steps.send((yield step))
-                continue
-            piece = _piece(step, chunked)
-            del step  # a client that reads slowly holds what it has not read, and no more
-            yield piece
-            step = next(steps)
-    except StopIteration as end:
-        response: Response | None = end.value
-        return response
-
-
-def _piece(text: str, chunked: bool) -> bytes:
-    payload = text.encode()
-    return b"%x\r\n%b\r\n" % (len(payload), payload) if chunked and payload else payload
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, "CONNECT is not supported: this server is not a proxy")
+        if transfer_encoding is not None and self._version == "1.0":
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, "Transfer-Encoding is not allowed in HTTP/1.0")
+        if transfer_encoding is not None and transfer_encoding.lower() != "chunked":
+            raise RequestRejected(HTTPStatus.NOT_IMPLEMENTED, "the only supported Transfer-Encoding is chunked")
 
 
 def _origin_form(target: bytes) -> str:
-    """The path and query of a target, which may be a whole address."""
+    """The path and query of a request target, which may be an absolute URL."""
     if b"%" in target or not target.isascii():
         try:
             unquote_to_bytes(target).decode()
-        except UnicodeDecodeError as failure:
-            raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is not written in UTF-8") from failure
+        except UnicodeDecodeError as error:
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request target is not valid UTF-8") from error
     if target.startswith(b"/"):
         return target.decode("latin-1")
     try:
         url = httptools.parse_url(target)
-    except httptools.HttpParserInvalidURLError as failure:
-        raise Rejected(HTTPStatus.BAD_REQUEST, "the request's target is no address") from failure
+    except httptools.HttpParserInvalidURLError as error:
+        raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request target is not a valid URL") from error
     path = (url.path or b"/").decode("latin-1")
     return f"{path}?{url.query.decode('latin-1')}" if url.query else path
 
 
-def _too_large() -> Rejected:
-    return Rejected(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {MOST_BODY_BYTES} bytes")
+def _body_too_large() -> RequestRejected:
+    return RequestRejected(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body is larger than {MAX_BODY_BYTES} bytes")

@@ -1,8 +1,12 @@
-"""The server: one thread reads all sockets and answers what takes no time; what takes long gets a thread of its own.
+"""The HTTP server: one thread reads all sockets and handles appends, worker threads handle everything else.
 
-Appends are answered on the reading thread: all that came in together, and meanwhile, are parsed first and then written
-together. So they share one fsync, and no thread has to wait for its turn of the interpreter. An answer that has come to
-a wait goes to the waiting room.
+The server thread parses all requests that have arrived before it writes their appends, together, with one fsync.
+Appends need no hand-over between threads this way. A response that comes to a wait is handed to `ParkedResponses`.
+
+Threads: `serve` runs in the server thread, which owns the event loop, the table of connections, and every connection
+that is registered with the loop. A connection whose request is handled elsewhere is unregistered, and belongs to a
+worker thread or to the thread of `ParkedResponses` until `_return_connection`. Any thread may call `stop`.
+Locks: none here. `GroupCommit` has its own.
 """
 
 import logging
@@ -10,7 +14,6 @@ import selectors
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -20,278 +23,281 @@ from http import HTTPStatus
 from chalice.app import Response
 
 from chalicelib.http import problems
-from chalicelib.http.responses import Later, Stepwise
-from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.http.responses import DeferredResponse, Stepwise
+from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.feeds.suspension import Wait
-from infra.server.gateway.gateway import Gateway, HttpRequest
+from infra.server.gateway.gateway import Gateway
 from infra.server.http.connection import Connection
 from infra.server.http.connections import Connections
-from infra.server.http.head_cache import KnownHeads
-from infra.server.http.listener import PAUSE_S, Listener
-from infra.server.http.parked_responses import WaitingRoom
-from infra.server.http.protocol import Rejected, Steps, answer_bytes
-from infra.server.http.response_writer import answered, just
+from infra.server.http.event_loop import EventLoop
+from infra.server.http.listener import Listener
+from infra.server.http.parked_responses import ParkedResponses
+from infra.server.http.protocol import HttpRequest, RequestRejected
+from infra.server.http.response_writer import Steps, encode_response, response_steps, single_step
 
 STACK_BYTES = 512 * 1024
-MOST_WAITING = 8192
-"""Requests that may wait at once, each in a thread, if they cannot go to the waiting room."""
-WORKERS = 32
-"""Threads for what takes long, if nothing waits in them."""
-HEAVY_BYTES = 512 * 1024
-HEAVY_WORKERS = 2
-"""Threads for bodies larger than any good one: what is parsed takes many times the memory of its text."""
-_SWEEP_S = 5.0
-_LOOKS = 2
-"""So often it is looked for more appends before some are written: who has just had an answer asks again at once."""
+MAX_BLOCKING_THREADS = 8192
+"""Worker threads if waiting requests cannot be parked, so that each of them blocks a thread."""
+WORKER_THREADS = 32
+"""Worker threads if waiting requests are parked."""
+LARGE_BODY_BYTES = 512 * 1024
+LARGE_BODY_THREADS = 2
+"""Worker threads for large bodies. Parsed JSON takes many times the memory of its text."""
+SWEEP_INTERVAL_S = 5.0
+EXTRA_POLLS = 2
+"""Polls for more appends before some are written: clients that have just got a response often send the next request."""
+MAX_FLUSH_WAIT_S = 0.25
+"""How long the server thread waits for another thread that is writing appends."""
 
 _log = logging.getLogger("annals")
 
 
 class Server:
-    """Serves the gateway on a socket until told to stop."""
+    """Serves the gateway on a socket until `stop` is called."""
 
     def __init__(
         self,
         gateway: Gateway,
-        bell: Bell,
+        notifier: CommitNotifier,
+        flush_appends: Callable[[float], bool],
         host: str,
         port: int,
-        most_threads: int,
-        most_connections: int,
-        idle_s: float,
+        max_threads: int,
+        max_connections: int,
+        idle_timeout_s: float,
     ) -> None:
         self._gateway = gateway
-        self._idle_s = idle_s
-        self._sweep_s = min(_SWEEP_S, idle_s / 4)
-        self._waiting_room = WaitingRoom(bell, self._bring_back, self._take_steps, idle_s)
-        self._selector = selectors.DefaultSelector()
-        self._listener = Listener(host, port, self._selector, self._accept)
-        self._bell, self._ear = socket.socketpair()
-        self._selector.register(self._ear, selectors.EVENT_READ, self._hear)
+        self._flush_appends = flush_appends
+        self._idle_timeout_s = idle_timeout_s
+        self._sweep_interval_s = min(SWEEP_INTERVAL_S, idle_timeout_s / 4)
+        self._parked = ParkedResponses(notifier, self._return_connection, self._resume_response, idle_timeout_s)
+        self._loop = EventLoop()
+        self._listener = Listener(host, port, self._loop, self._accept)
         threading.stack_size(STACK_BYTES)
-        self._workers = ThreadPoolExecutor(most_threads, "annals")
-        self._heavy_workers = ThreadPoolExecutor(HEAVY_WORKERS, "annals-heavy")
-        self._connections = Connections(most_connections)
-        self._heads = KnownHeads()
-        self._unsettled: list[tuple[Connection, Later]] = []
-        self._returned: deque[Connection] = deque()
-        self._stopping = False
+        self._workers = ThreadPoolExecutor(max_threads, "annals")
+        self._large_body_workers = ThreadPoolExecutor(LARGE_BODY_THREADS, "annals-large")
+        self._connections = Connections(max_connections)
+        self._deferred: list[tuple[Connection, DeferredResponse]] = []
+        """Responses to appends that are queued but not written."""
+        self._is_stopping = False
 
     @property
     def port(self) -> int:
-        """The port it listens on."""
         return self._listener.port
 
     def serve(self) -> None:
-        """Take connections and answer requests until `stop`, and then until all that is under way is done."""
-        swept = time.monotonic()
-        while not self._stopping or self._connections:
-            self._look(PAUSE_S if self._listener.is_paused else self._sweep_s)
-            for _ in range(_LOOKS):
-                if len(self._unsettled) > 1:
-                    self._look(0)
-            self._settle()
-            now = time.monotonic()
-            if self._stopping:
-                self._close_silent(since=now)
-                continue
-            self._listener.resume()
-            if now - swept > self._sweep_s:
-                swept = now
-                self._close_silent(since=now - self._idle_s)
+        """Accept connections and handle requests until `stop`, then until all current requests are finished."""
+        self._sweep()
+        while not self._is_stopping or self._connections:
+            self._loop.run_once()
+            for _ in range(EXTRA_POLLS):
+                if len(self._deferred) > 1:
+                    self._loop.run_once(max_wait_s=0.0)
+            self._finish_appends()
+            if self._is_stopping:
+                self._close_idle(since=time.monotonic())
         self._workers.shutdown(wait=False)
-        self._heavy_workers.shutdown(wait=False)
-        for own in (self._listener, self._selector, self._bell, self._ear):
-            own.close()
+        self._large_body_workers.shutdown(wait=False)
+        self._listener.close()
+        self._loop.close()
 
-    def stop(self, release: Callable[[], None]) -> None:
-        """Take no more requests and let those who wait go (`release`); `serve` ends when all have their answers."""
-        self._stopping = True
-        release()
-        self._ring()
-
-    def _look(self, patience_s: float) -> None:
-        """See who has something to say, and take it."""
-        for key, _ in self._selector.select(patience_s):
-            if isinstance(key.data, Connection):
-                self._guarded(key.data, self._read)
-            else:
-                key.data()
+    def stop(self, release_waiting: Callable[[], None]) -> None:
+        """Accept no more requests. `release_waiting` must end the waits of parked responses."""
+        self._is_stopping = True
+        release_waiting()
+        self._loop.call_soon(self._listener.close)
 
     def _accept(self) -> None:
-        if self._stopping:
+        if self._is_stopping:
             return
-        if self._connections.are_full:
-            self._make_room()
+        if self._connections.is_full:
+            self._evict_connections()
         try:
-            while not self._connections.are_full and (sock := self._listener.accept()) is not None:
-                connection = Connection(sock, self._heads)
+            while not self._connections.is_full and (sock := self._listener.accept()) is not None:
+                connection = Connection(sock)
                 self._connections.add(connection)
-                self._selector.register(sock, selectors.EVENT_READ, connection)
-        except OSError as failure:
-            # Out of descriptors, mostly.
-            _log.warning("no connection can be taken: %s", failure)
-            self._make_room()
+                self._watch(connection)
+        except OSError as error:
+            # Usually the process has no file descriptors left.
+            _log.warning("cannot accept a connection: %s", error)
+            self._evict_connections()
 
-    def _make_room(self) -> None:
-        """Let some go who keep us waiting; if it is not at once that they go, new clients wait outside for a moment."""
-        found = self._connections.longest_waited_for(time.monotonic())
-        for connection in found:
+    def _watch(self, connection: Connection) -> None:
+        def on_readable(_events: int) -> None:
+            self._guarded(connection, self._on_readable)
+
+        self._loop.register(connection.socket, selectors.EVENT_READ, on_readable)
+
+    def _evict_connections(self) -> None:
+        """Close some connections that keep the server waiting. Pause the listener if none could be closed at once."""
+        evicted = self._connections.eviction_candidates(time.monotonic())
+        for connection in evicted:
             if connection.is_idle:
                 self._close(connection)
             else:
-                with suppress(OSError):  # the waiting room notices, and brings it back
+                with suppress(OSError):  # `ParkedResponses` notices and returns the connection.
                     connection.socket.shutdown(socket.SHUT_RDWR)
-        if not any(connection.is_idle for connection in found):
+        if not any(connection.is_idle for connection in evicted):
             self._listener.pause()
 
-    def _hear(self) -> None:
-        """Workers have brought connections back, or the server is to stop."""
-        self._ear.recv(4096)
-        if self._stopping:
-            self._listener.close()
-        while self._returned:
-            connection = self._returned.popleft()
-            self._selector.register(connection.socket, selectors.EVENT_READ, connection)
-            self._answered(connection)
-            self._guarded(connection, self._go_on)
-
-    def _guarded(self, connection: Connection, act: Callable[[Connection], None]) -> None:
-        """Whatever goes wrong with one connection, the others are served on."""
+    def _guarded(self, connection: Connection, action: Callable[[Connection], None]) -> None:
+        """An error closes this connection and no other."""
         try:
-            act(connection)
+            action(connection)
         except Exception:
-            _log.exception("a connection is given up")
+            _log.exception("connection closed after an unexpected error")
             self._close(connection)
 
-    def _read(self, connection: Connection) -> None:
+    def _on_readable(self, connection: Connection) -> None:
         if not connection.is_idle:
-            return  # what it says now, or that it is gone, is of interest when it has its answer
+            return  # An append of this connection is queued. Input, or its end, matters after the response.
         try:
-            connection.keep()
+            connection.receive()
         except OSError:
             self._close(connection)
         else:
-            self._go_on(connection)
+            self._process_requests(connection)
 
-    def _go_on(self, connection: Connection) -> None:
-        """Answer the connection's requests one after the other, as long as that takes no time."""
-        while connection.is_idle and (connection.requests or connection.take_kept()):
-            self._answer(connection, connection.begin())
-        if connection.is_idle and connection.has_ended:
+    def _process_requests(self, connection: Connection) -> None:
+        """Handle the requests of the connection in order, until one needs more time."""
+        while connection.is_idle and (connection.requests or connection.parse_next()):
+            self._handle(connection, connection.start_request())
+        if connection.is_idle and connection.is_eof:
             self._close(connection)
-        elif connection.is_idle and connection.rejection is not None and not connection.is_told:
-            self._reject(connection, connection.rejection)
-        self._connections.weigh(connection)
-        for one in self._connections.longest_sending():
-            refusal = Rejected(HTTPStatus.SERVICE_UNAVAILABLE, "too much is being sent at once; try again later")
-            one.reject(refusal)
-            self._connections.weigh(one)
-            self._reject(one, refusal)
+        elif connection.is_idle and connection.rejection is not None and not connection.is_rejection_sent:
+            self._send_rejection(connection, connection.rejection)
+        self._connections.update_body_bytes(connection)
+        for upload in self._connections.slowest_uploads():
+            detail = "the server receives too much data at once; try again later"
+            rejection = RequestRejected(HTTPStatus.SERVICE_UNAVAILABLE, detail)
+            upload.reject(rejection)
+            self._connections.update_body_bytes(upload)
+            self._send_rejection(upload, rejection)
 
-    def _answer(self, connection: Connection, request: HttpRequest) -> None:
-        if not self._gateway.is_prompt(request):
-            self._delegate(connection, lambda: self._gateway.answer(request))
+    def _handle(self, connection: Connection, request: HttpRequest) -> None:
+        route = self._gateway.find(request)
+        if not self._gateway.is_prompt(route, request):
+            self._delegate(connection, lambda: self._resolve(self._gateway.respond(route, request)))
             return
-        answer = self._gateway.answer(request)
-        if isinstance(answer, Later):
-            self._unsettled.append((connection, answer))
-        elif isinstance(answer, Stepwise):
-            self._delegate(connection, lambda: answer)
+        response = self._gateway.respond(route, request)
+        if isinstance(response, DeferredResponse):
+            self._deferred.append((connection, response))
+        elif isinstance(response, Stepwise):
+            self._delegate(connection, lambda: response)
         else:
-            self._send(connection, answer)
+            self._send(connection, response)
 
-    def _reject(self, connection: Connection, rejection: Rejected) -> None:
-        """Tell the client, and wait until it has read that: closing at once could take it away again."""
-        connection.is_told = True
+    def _send_rejection(self, connection: Connection, rejection: RequestRejected) -> None:
+        """Send the problem and stop sending. The sweep closes the connection.
+
+        Closing it at once could discard the response before the client has read it.
+        """
+        connection.is_rejection_sent = True
         problem = problems.problem(rejection.status, str(rejection))
-        connection.waits_since = time.monotonic() - self._idle_s + self._sweep_s
+        connection.waiting_since = time.monotonic() - self._idle_timeout_s + self._sweep_interval_s
         try:
-            connection.send_now(answer_bytes(problem, keep_alive=False))
+            connection.try_send(encode_response(problem, keep_alive=False))
             connection.socket.shutdown(socket.SHUT_WR)
         except OSError:
             self._close(connection)
 
-    def _settle(self) -> None:
-        """Get the outcomes of all appends that came in together: the first one to be asked for writes them all."""
-        while self._unsettled:
-            together, self._unsettled = self._unsettled, []
-            for connection, later in together:
-                if later.pending.hurried():
-                    self._send(connection, later.settle())
-                    self._guarded(connection, self._go_on)
+    def _finish_appends(self) -> None:
+        """Write all queued appends together and send their responses."""
+        while self._deferred:
+            deferred, self._deferred = self._deferred, []
+            is_flushed = self._flush_appends(MAX_FLUSH_WAIT_S)
+            for connection, response in deferred:
+                if is_flushed or response.future.done():
+                    self._send(connection, problems.resolve(response))
+                    # Pipelined requests may append again.
+                    self._guarded(connection, self._process_requests)
                 else:
-                    self._settle_later(connection, later)
+                    self._send_when_done(connection, response)
 
-    def _settle_later(self, connection: Connection, later: Later) -> None:
-        """The store does not answer: others are served meanwhile."""
-        self._selector.unregister(connection.socket)
-        steps = partial(answered, connection, lambda: later, lambda: self._stopping)
-        later.pending.then(lambda: self._workers.submit(self._work, connection, steps))
+    def _send_when_done(self, connection: Connection, response: DeferredResponse) -> None:
+        """The store is slow: serve other connections meanwhile."""
+        self._loop.unregister(connection.socket)
+        start = partial(response_steps, connection, lambda: problems.resolve(response), lambda: self._is_stopping)
+        response.future.add_done_callback(lambda _: self._workers.submit(self._run_response, connection, start))
 
-    def _send(self, connection: Connection, answer: Response) -> None:
-        connection.stays = connection.stays and not self._stopping
+    def _send(self, connection: Connection, response: Response) -> None:
+        connection.keep_alive = connection.keep_alive and not self._is_stopping
         try:
-            rest = connection.send_now(answer_bytes(answer, connection.stays, not connection.is_head))
+            unsent = connection.try_send(
+                encode_response(response, connection.keep_alive, not connection.is_head_request)
+            )
         except OSError:
             self._close(connection)
             return
-        if rest:
-            self._selector.unregister(connection.socket)
-            self._waiting_room.enter(connection, just(b""), rest)
+        if unsent:
+            self._loop.unregister(connection.socket)
+            self._parked.park(connection, single_step(b""), unsent)
         else:
-            self._answered(connection)
+            self._finish_request(connection)
 
-    def _answered(self, connection: Connection) -> None:
+    def _finish_request(self, connection: Connection) -> None:
         connection.is_idle = True
-        connection.at_work_bytes = 0
-        connection.waits_since = time.monotonic()
-        if not connection.stays or self._stopping:
+        connection.active_body_bytes = 0
+        connection.waiting_since = time.monotonic()
+        if not connection.keep_alive or self._is_stopping:
             self._close(connection)
 
-    def _delegate(self, connection: Connection, answer: Callable[[], Response]) -> None:
-        self._selector.unregister(connection.socket)
-        workers = self._heavy_workers if connection.at_work_bytes > HEAVY_BYTES else self._workers
-        workers.submit(self._work, connection, partial(answered, connection, answer, lambda: self._stopping))
+    def _delegate(self, connection: Connection, respond: Callable[[], Response]) -> None:
+        self._loop.unregister(connection.socket)
+        workers = self._large_body_workers if connection.active_body_bytes > LARGE_BODY_BYTES else self._workers
+        start = partial(response_steps, connection, respond, lambda: self._is_stopping)
+        workers.submit(self._run_response, connection, start)
 
-    def _work(self, connection: Connection, answering: Callable[[], Steps]) -> None:
-        """In a thread of its own: find the answer, send it, and bring the connection back, or have it wait.
+    def _resolve(self, response: Response) -> Response:
+        """In a worker thread: wait for the append of a deferred response."""
+        if not isinstance(response, DeferredResponse):
+            return response
+        self._flush_appends(0.0)
+        return problems.resolve(response)
 
-        It waits for something in a log, or for the client to read what does not go at once.
+    def _run_response(self, connection: Connection, start: Callable[[], Steps]) -> None:
+        """In a worker thread: create and send a response.
+
+        Then return the connection, or park it when the response has to wait for a commit or for the client to read.
         """
         try:
-            steps = answering()
+            steps = start()
             for step in steps:
-                rest = step if isinstance(step, Wait) else connection.send_now(step)
-                if rest:
-                    self._waiting_room.enter(connection, steps, rest)
+                pending = step if isinstance(step, Wait) else connection.try_send(step)
+                if pending:
+                    self._parked.park(connection, steps, pending)
                     return
         except OSError:
-            connection.stays = False  # the client is gone; what it had asked for is done
+            connection.keep_alive = False  # The client has disconnected. Its request was carried out.
         except Exception:
-            _log.exception("a request could not be answered")
-            connection.stays = False
-        self._bring_back(connection)
+            _log.exception("request failed with an unexpected error")
+            connection.keep_alive = False
+        self._return_connection(connection)
 
-    def _take_steps(self, connection: Connection, steps: Steps) -> None:
-        """From the waiting room: there is more to find out and to send."""
-        self._workers.submit(self._work, connection, lambda: steps)
+    def _resume_response(self, connection: Connection, steps: Steps) -> None:
+        """In any thread: continue a parked response in a worker thread."""
+        self._workers.submit(self._run_response, connection, lambda: steps)
 
-    def _bring_back(self, connection: Connection) -> None:
-        """From any thread: the connection's answer is sent, or its client is gone."""
-        self._returned.append(connection)
-        self._ring()
+    def _return_connection(self, connection: Connection) -> None:
+        """In any thread: the response is sent, or the client has disconnected."""
+        self._loop.call_soon(partial(self._guarded, connection, self._on_returned))
 
-    def _ring(self) -> None:
-        with suppress(OSError):  # the server is gone
-            self._bell.send(b"!")
+    def _on_returned(self, connection: Connection) -> None:
+        self._watch(connection)
+        self._finish_request(connection)
+        self._process_requests(connection)
 
-    def _close_silent(self, since: float) -> None:
-        for connection in self._connections.silent(since):
+    def _sweep(self) -> None:
+        now = time.monotonic()
+        self._close_idle(since=now - self._idle_timeout_s)
+        self._loop.call_at(now + self._sweep_interval_s, self._sweep)
+
+    def _close_idle(self, since: float) -> None:
+        for connection in self._connections.idle_since(since):
             self._close(connection)
 
     def _close(self, connection: Connection) -> None:
         with suppress(KeyError, ValueError):
-            self._selector.unregister(connection.socket)
+            self._loop.unregister(connection.socket)
         connection.close()
         self._connections.discard(connection)

@@ -1,92 +1,92 @@
-"""The pump: a process beside the server that runs the consumers, so that they take no time from requests.
+"""The consumer worker: a process that runs the consumers, so that they do not delay requests.
 
-It needs no word from the server: it sees in the log what is new. Reads are exact however far it lags.
+It polls the log for new commits. It needs no notification from the server, and reads are exact however far it lags.
 """
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from chalicelib.domain.organizations.organization import DIRECTORY, Organization, inbox_of
-from chalicelib.services.consumers.consumer import LastRun, catch_up, catch_up_together
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
+from chalicelib.services.consumers.consumer import CachedCommitReader, catch_up, catch_up_together
+from chalicelib.services.consumers.for_each_server import for_each_server, raise_first
 from chalicelib.services.consumers.projector import projector
-from chalicelib.wiring import Annals
-from infra.server.processes.supervisor import for_each, serve_until_told
-from infra.server.startup import opened
+from chalicelib.wiring import Components
+from infra.server.processes.supervisor import run_worker
+from infra.server.startup import open_components
 
-LOOK_S = 0.1
-"""How often it looks for new commits."""
-REST_S = 5.0
-"""How long it does nothing while nothing is written; then it looks for what is past retention."""
-RESTS = 5.0
-"""So many times as long as it works, it rests while others write."""
-CLEAN_S = 2.0
-"""How often it looks for what has been silent for too long."""
+POLL_INTERVAL_S = 0.1
+IDLE_INTERVAL_S = 5.0
+"""Without new commits, interval between runs that apply the retention."""
+YIELD_FACTOR = 5.0
+"""While other processes write, the worker sleeps this many times as long as it has worked."""
+TIMEOUT_CHECK_INTERVAL_S = 2.0
+"""Interval between checks for job timeouts."""
 
 
 @dataclass
-class Pump:
-    """Runs the consumers of all logs whenever something is new."""
+class ConsumerWorker:
+    """Runs the consumers of all logs when there are new commits."""
 
-    parts: Annals
+    components: Components
     sleep: Callable[[float], None] = time.sleep
-    rest: float = 0.0
-    next_clean: float = 0.0
-    began: float = 0.0
-    """Since when it works without a rest."""
-    has_grown: bool = False
-    """Whether something was written after its log may have been looked at."""
+    next_idle_run: float = 0.0
+    next_timeout_check: float = 0.0
+    working_since: float = 0.0
+    """When the worker slept last."""
+    has_unseen_writes: bool = False
+    """Whether a commit may have been written to a log that was already consumed in this run."""
 
-    def turn(self) -> None:
-        """Look whether there is something to do, and do it."""
-        now = self.began = time.monotonic()
-        if self.parts.has_grown() or self.has_grown or now > self.rest:
-            self.has_grown = False
+    def run_once(self) -> None:
+        """Run the consumers and check for job timeouts, if they are due."""
+        now = self.working_since = time.monotonic()
+        if self.components.stores.has_external_writes() or self.has_unseen_writes or now > self.next_idle_run:
+            self.has_unseen_writes = False
             self._consume()
-            self.rest = time.monotonic() + REST_S
-        if now > self.next_clean:
-            self._clean()
-            self.next_clean = time.monotonic() + CLEAN_S
+            self.next_idle_run = time.monotonic() + IDLE_INTERVAL_S
+        if now > self.next_timeout_check:
+            self._check_timeouts()
+            self.next_timeout_check = time.monotonic() + TIMEOUT_CHECK_INTERVAL_S
 
     def _consume(self) -> None:
-        parts = self.parts
-        catch_up(projector(parts.views), DIRECTORY, parts.log, parts.views)
-        for_each(parts.organizations.all(), self._consume_logs)
+        stores = self.components.stores
+        catch_up(projector(stores.views), DIRECTORY_SERVER, stores.log, stores.views)
+        for_each_server(self.components.log.organizations.all(), self._consume_logs, on_error=raise_first)
 
     def _consume_logs(self, organization: Organization) -> None:
-        """Nothing is forgotten that observers have not seen: they come first."""
-        parts, project, server = self.parts, projector(self.parts.views), organization.server
-        kept = parts.retention.forgotten(server).before
-        log = LastRun(parts.log)
-        catch_up(parts.observing.consumer, server, log, parts.progress, kept)
-        consumers = (project, parts.cleaning.consumer)
-        catch_up_together(consumers, server, log, parts.views, kept, between=self._give_way)
-        parts.forget(server, kept.session)
-        inbox = inbox_of(server)
-        kept = parts.retention.forgotten(inbox).before
-        catch_up(project, inbox, parts.log, parts.views, kept, between=self._give_way)
-        parts.forget(inbox, kept.session)
+        components, stores, server = self.components, self.components.stores, organization.server
+        project = projector(stores.views)
+        boundary = components.log.retention.boundary(server).head
+        log = CachedCommitReader(stores.log)
+        # Observers come first: commits that they have not seen must not be deleted.
+        catch_up(components.notifications.matcher.consumer, server, log, stores.progress, boundary)
+        consumers = (project, components.jobs.timeouts.consumer)
+        catch_up_together(consumers, server, log, stores.views, boundary, between_runs=self._yield_to_writers)
+        stores.delete_commits(server, boundary.session)
+        inbox = inbox_log(server)
+        boundary = components.log.retention.boundary(inbox).head
+        catch_up(project, inbox, stores.log, stores.views, boundary, between_runs=self._yield_to_writers)
+        stores.delete_commits(inbox, boundary.session)
 
-    def _give_way(self) -> None:
-        """While others write they come first: rest as long as it has worked, or longer."""
-        if self.parts.has_grown():
-            self.has_grown = True
-            self.sleep(RESTS * (time.monotonic() - self.began))
-        self.began = time.monotonic()
+    def _yield_to_writers(self) -> None:
+        """Sleep if another process has written meanwhile."""
+        if self.components.stores.has_external_writes():
+            self.has_unseen_writes = True
+            self.sleep(YIELD_FACTOR * (time.monotonic() - self.working_since))
+        self.working_since = time.monotonic()
 
-    def _clean(self) -> None:
-        for_each(self.parts.organizations.all(), self._clean_one)
+    def _check_timeouts(self) -> None:
+        for_each_server(self.components.log.organizations.all(), self._check_timeouts_of, on_error=raise_first)
 
-    def _clean_one(self, organization: Organization) -> None:
-        kept = self.parts.retention.forgotten(organization.server).before
-        self.parts.cleaning.run(organization.server, kept, self._give_way)
+    def _check_timeouts_of(self, organization: Organization) -> None:
+        boundary = self.components.log.retention.boundary(organization.server).head
+        self.components.jobs.timeouts.run(organization.server, boundary, self._yield_to_writers)
 
 
 def main() -> None:
-    """Run the consumers until SIGTERM, or until the server is gone."""
-    parts = opened()
-    serve_until_told("pump", LOOK_S, Pump(parts).turn)
-    parts.close()
+    components = open_components()
+    run_worker("consumer-worker", POLL_INTERVAL_S, ConsumerWorker(components).run_once)
+    components.close()
 
 
 if __name__ == "__main__":

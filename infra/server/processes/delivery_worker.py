@@ -1,8 +1,11 @@
-"""The courier: a process beside the server that delivers what the outbox holds.
+"""The delivery worker: a process beside the server that delivers the contents of the SQLite outbox.
 
-Each observer is a lane of its own, worked on by one thread at a time; each channel has threads of its own. So who
-hangs or fails holds up nobody else. Within a lane what has the same key is told in order: while one is to be tried
-again, those behind it wait.
+Deliveries of one observer with the same key are made in order: while one waits for its retry, its successors wait too.
+
+Threads: the main thread calls `poll`. Each channel has a pool, so that a channel that hangs delays no other. At most
+one pool thread works on an observer at a time, and only that thread touches the observer's entries in `_backoffs`
+and `_unsaved`.
+Locks: `_lock` protects `_busy`. It is never held during I/O.
 """
 
 import logging
@@ -13,104 +16,116 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
-from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, Waiting
+from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, WaitingDelivery
 from chalicelib.domain.errors import AnnalsError
-from chalicelib.domain.notifications.delivery import TRIES, Dropped, Failed
-from chalicelib.services.notifications.deliverer import Delivering
-from chalicelib.wiring.notifications import delivering
-from infra.server.processes.supervisor import Patience, for_each, serve_until_told
-from infra.server.startup import opened
+from chalicelib.services.consumers.for_each_server import for_each_server, raise_first
+from chalicelib.services.notifications.attempt import Done, Park, Retry, advance
+from chalicelib.services.notifications.deliverer import Deliverer
+from chalicelib.wiring.notifications import build_deliverer
+from infra.server.processes.supervisor import WorkerBackoff, run_worker
+from infra.server.startup import open_components
 
-LOOK_S = 0.1
-BATCH = 200
-THREADS = {"mail": 16, "slack": 16, "app": 4, "": 1}
-MOST_BYTES = 2 * 1024**3
-"""Of memory: a template that asks for more fails."""
+POLL_INTERVAL_S = 0.1
+CLEANUP_INTERVAL_S = 60.0
+BATCH_SIZE = 200
+THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "": 1}
+"""The empty channel stands for deleted observers, whose deliveries are dropped."""
+MAX_MEMORY_BYTES = 2 * 1024**3
+"""Address space limit: a template that needs more fails instead of exhausting the machine."""
+
+ObserverId = tuple[int, str]
+"""Server and name."""
 
 _log = logging.getLogger("annals")
 
 
-class Courier:
-    """Works on the lanes."""
+class DeliveryWorker:
+    """Delivers from the outbox, observer by observer."""
 
-    def __init__(self, outbox: SqliteOutbox, delivering: Delivering) -> None:
+    def __init__(self, outbox: SqliteOutbox, deliverer: Deliverer) -> None:
         self._outbox = outbox
-        self._delivering = delivering
-        self._pools = {channel: ThreadPoolExecutor(n, f"courier-{channel}") for channel, n in THREADS.items()}
-        self._busy: set[tuple[int, str]] = set()
-        self._resting: dict[tuple[int, str], Patience] = {}
-        """Lanes on which the last work failed: the store did not answer, or their log is damaged."""
-        self._mutex = threading.Lock()
-        self._owed: dict[int, _Outcome] = {}
-        """What came of tries, but could not be kept: it is not tried again, only kept again."""
-        self._stopped = False
+        self._deliverer = deliverer
+        self._pools = {
+            channel: ThreadPoolExecutor(size, f"deliver-{channel}") for channel, size in THREADS_BY_CHANNEL.items()
+        }
+        self._busy: set[ObserverId] = set()
+        self._backoffs: dict[ObserverId, WorkerBackoff] = {}
+        """Observers whose last run failed because the store was unavailable or their log is damaged."""
+        self._lock = threading.Lock()
+        self._unsaved: dict[int, _Outcome] = {}
+        """Outcomes that could not be stored yet. They are stored later, without another attempt."""
+        self._is_stopped = False
 
-    def look(self) -> None:
-        """Set to work on every lane where something waits and nobody works yet."""
-        for_each(self._outbox.lanes(), self._set_to_work)
-
-    def _set_to_work(self, lane: tuple[int, str]) -> None:
-        # Asked before the lane counts as busy: if the store gives no answer, somebody has to look again.
-        channel = self._delivering.channel_of(*lane)
-        with self._mutex:
-            if lane in self._busy or (lane in self._resting and self._resting[lane].is_resting):
-                return
-            self._busy.add(lane)
-        self._pools[channel].submit(self._work, *lane)
+    def poll(self) -> None:
+        """Start work for every observer that has waiting deliveries and no thread yet."""
+        for_each_server(self._outbox.observers_with_work(), self._start, on_error=raise_first)
 
     def stop(self) -> None:
-        """Begin nothing any more, and let what is under way end."""
-        self._stopped = True
+        """Start no further attempts. Attempts under way continue."""
+        self._is_stopped = True
         for pool in self._pools.values():
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _work(self, server: int, observer: str) -> None:
-        try:
-            held: set[str] = set()
-            after = 0
-            while not self._stopped and (batch := self._outbox.waiting(server, observer, after, BATCH)):
-                for waiting in batch:
-                    after = waiting.n
-                    if not self._stopped and waiting.delivery.key not in held and not self._told(waiting):
-                        held.add(waiting.delivery.key)
-            if patience := self._resting.pop((server, observer), None):
-                patience.went_on()
-        except AnnalsError as failure:
-            self._resting.setdefault((server, observer), Patience(LOOK_S)).failed(failure)
-        finally:
-            with self._mutex:
-                self._busy.discard((server, observer))
+    def _start(self, observer: ObserverId) -> None:
+        # Before the observer is marked busy: this may raise, and then the next poll must try again.
+        channel = self._deliverer.channel_of(*observer)
+        with self._lock:
+            if observer in self._busy or (observer in self._backoffs and self._backoffs[observer].is_waiting):
+                return
+            self._busy.add(observer)
+        self._pools[channel].submit(self._work, observer)
 
-    def _told(self, waiting: Waiting) -> bool:
-        """Try it, if it is due; whether those behind it may go on."""
+    def _work(self, observer: ObserverId) -> None:
+        try:
+            self._deliver_all(observer)
+            if backoff := self._backoffs.pop(observer, None):
+                backoff.record_success()
+        except AnnalsError as error:
+            self._backoffs.setdefault(observer, WorkerBackoff(POLL_INTERVAL_S)).record_failure(error)
+        finally:
+            with self._lock:
+                self._busy.discard(observer)
+
+    def _deliver_all(self, observer: ObserverId) -> None:
+        blocked_keys: set[str] = set()
+        after = 0
+        while not self._is_stopped and (batch := self._outbox.waiting(*observer, after, BATCH_SIZE)):
+            for waiting in batch:
+                after = waiting.n
+                key = waiting.delivery.key
+                if not self._is_stopped and key not in blocked_keys and not self._deliver(waiting):
+                    blocked_keys.add(key)
+
+    def _deliver(self, waiting: WaitingDelivery) -> bool:
+        """Attempt the delivery if it is due. Returns whether its successors may be delivered."""
         if waiting.due_ms > _now_ms():
             return False
-        found = self._owed.get(waiting.n)
-        if found is None:
-            found = self._owed[waiting.n] = self._outcome(waiting)
-        self._outbox.settle(waiting.n, *found)
-        del self._owed[waiting.n]
-        return found.state != WAITING
+        outcome = self._unsaved.get(waiting.n)
+        if outcome is None:
+            outcome = self._unsaved[waiting.n] = self._attempt(waiting)
+        self._outbox.record_outcome(waiting.n, *outcome)
+        del self._unsaved[waiting.n]
+        return outcome.state != WAITING
 
-    def _outcome(self, waiting: Waiting) -> "_Outcome":
-        tries = waiting.tries + 1
-        if tries > TRIES:
-            return _Outcome(PARKED, _now_ms(), "the process ended at each of its tries")
-        self._outbox.try_now(waiting.n)
-        match self._delivering.attempt(waiting.delivery, tries):
-            case Failed(error, None):
-                _log.warning("delivery %s is parked after %d tries: %s", waiting.delivery.id, tries, error)
+    def _attempt(self, waiting: WaitingDelivery) -> "_Outcome":
+        def store_attempt(_tries: int) -> bool:
+            self._outbox.count_attempt(waiting.n)
+            return True
+
+        match advance(waiting.delivery, waiting.tries, self._deliverer, store_attempt):
+            case Retry(_, error, delay_s):
+                return _Outcome(WAITING, _now_ms() + int(delay_s * 1000), error)
+            case Park(tries, error):
+                _log.warning("delivery %s parked after %d tries: %s", waiting.delivery.id, tries, error)
                 return _Outcome(PARKED, _now_ms(), error)
-            case Failed(error, pause_s) if pause_s is not None:
-                return _Outcome(WAITING, _now_ms() + int(pause_s * 1000), error)
-            case Dropped(reason):
+            case Done("dropped", reason):
                 return _Outcome(DROPPED, _now_ms(), reason)
             case _:
                 return _Outcome(SENT, _now_ms())
 
 
 class _Outcome(NamedTuple):
-    """What came of a try: sent, dropped, parked, or waiting until `at_ms`."""
+    """A state to store. A waiting delivery is due at `at_ms`."""
 
     state: int
     at_ms: int
@@ -122,23 +137,24 @@ def _now_ms() -> int:
 
 
 def main() -> None:
-    """Deliver until SIGTERM, or until the server is gone."""
-    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
-    parts = opened()
-    outbox = cast(SqliteOutbox, parts.outbox)
-    courier = Courier(outbox, delivering(parts))
-    forgotten = time.monotonic()
+    """Deliver until SIGTERM, or until the server process has ended."""
+    resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
+    components = open_components()
+    outbox = cast(SqliteOutbox, components.stores.outbox)
+    worker = DeliveryWorker(outbox, build_deliverer(components))
+    cleaned_at = time.monotonic()
 
-    def turn() -> None:
-        nonlocal forgotten
-        courier.look()
-        if time.monotonic() - forgotten > 60:
-            forgotten = time.monotonic()
-            outbox.forget(parts.clock())
+    def poll() -> None:
+        nonlocal cleaned_at
+        worker.poll()
+        if time.monotonic() - cleaned_at > CLEANUP_INTERVAL_S:
+            cleaned_at = time.monotonic()
+            outbox.delete_done(components.clock())
 
-    serve_until_told("courier", LOOK_S, turn)
-    courier.stop()
-    os._exit(0)  # a channel that hangs must not keep us; its delivery is tried again
+    run_worker("delivery-worker", POLL_INTERVAL_S, poll)
+    worker.stop()
+    # A hanging channel must not keep the process alive. Its delivery is attempted again after the restart.
+    os._exit(0)
 
 
 if __name__ == "__main__":

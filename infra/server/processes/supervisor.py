@@ -1,4 +1,9 @@
-"""Companions: processes beside the server that do what takes time from nobody. They are kept alive, and end with it."""
+"""Worker processes beside the server: the server starts and restarts them, and they end with it.
+
+Threads: each `WorkerProcess` has a thread in the server that waits for the process and replaces it. `stop` may be
+called from any thread. Locks: none. The event `_stopped` is set before the process is terminated, so it is not
+replaced.
+"""
 
 import logging
 import os
@@ -7,109 +12,98 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import AnnalsError
-from infra.server.logging import begin
+from infra.server.logging import configure
 
-T = TypeVar("T")
-
-POLITE = 10
-"""Their priority is lower than the server's: under load they lag, and requests do not."""
-AGAIN_S = 1.0
-"""How long after its end one is started again."""
-LONGEST_PAUSE_S = 2.0
-"""How long one waits that could do nothing, again and again."""
+NICE_LEVEL = 10
+"""Workers have a lower priority than the server: under load they lag, and requests do not."""
+RESTART_DELAY_S = 1.0
+MAX_BACKOFF_S = 2.0
+"""Longest delay between runs that fail."""
 
 _log = logging.getLogger("annals")
 
 
-class Companion:
-    """A process, kept alive: if it ends by itself, another takes its place."""
+class WorkerProcess:
+    """Runs a module in a process of its own, and starts it again when it ends."""
 
     def __init__(self, module: str) -> None:
         self._module = module
         self._stopped = threading.Event()
         self._process = self._start()
-        threading.Thread(target=self._keep, daemon=True).start()
+        threading.Thread(target=self._supervise, daemon=True).start()
 
     def stop(self) -> None:
-        """End it, and let it finish what it is writing."""
+        """Terminate the process and wait until it has finished its current writes."""
         self._stopped.set()
         self._process.terminate()
         self._process.wait()
 
-    def _keep(self) -> None:
+    def _supervise(self) -> None:
         while not self._stopped.is_set():
             status = self._process.wait()
-            if not self._stopped.wait(AGAIN_S):
-                _log.warning("%s ended with status %s; another is started", self._module, status)
+            if not self._stopped.wait(RESTART_DELAY_S):
+                _log.warning("%s ended with status %s and is restarted", self._module, status)
                 self._process = self._start()
 
     def _start(self) -> "subprocess.Popen[bytes]":
         command = [sys.executable, "-m", self._module, str(os.getpid())]
-        return subprocess.Popen(command, cwd=Path(__file__).parents[3])  # noqa: S603  (it is ourselves)
+        return subprocess.Popen(command, cwd=Path(__file__).parents[3])  # noqa: S603  (our own module)
 
 
-def serve_until_told(name: str, pause_s: float, turn: Callable[[], None]) -> None:
-    """In the process itself: do a turn again and again until SIGTERM, or until the server is gone."""
-    begin(name)
-    os.nice(POLITE)
+def run_worker(name: str, interval_s: float, run_once: Callable[[], None]) -> None:
+    """In the worker process: call `run_once` at intervals until SIGTERM, or until the server has ended."""
+    configure(name)
+    os.nice(NICE_LEVEL)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The server blocks its signals, and what it starts inherits that.
+    # The server blocks its signals, and its child processes inherit that.
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
-    # Told, not asked for: whoever asks late is told of another parent, if the server was killed meanwhile.
-    server = int(sys.argv[1])
-    patience = Patience(pause_s)
-    while not stopped.wait(patience.pause_s) and os.getppid() == server:
+    # Passed as an argument: if the server was killed meanwhile, `os.getppid` would already return another process.
+    server_pid = int(sys.argv[1])
+    backoff = WorkerBackoff(interval_s)
+    while not stopped.wait(backoff.delay_s) and os.getppid() == server_pid:
         try:
-            turn()
-        except AnnalsError as failure:
-            patience.failed(failure)
+            run_once()
+        except AnnalsError as error:
+            backoff.record_failure(error)
         else:
-            patience.went_on()
+            backoff.record_success()
 
 
-class Patience:
-    """What to do about turns that fail: wait longer each time, and complain once about the same."""
+class WorkerBackoff:
+    """Longer delays while runs fail. A failure is logged once, not each time that it is repeated."""
 
-    def __init__(self, pause_s: float) -> None:
-        self.pause_s = self._first_s = pause_s
-        self._until = 0.0
-        self._told = ""
+    def __init__(self, interval_s: float) -> None:
+        self._backoff = Backoff(interval_s, MAX_BACKOFF_S)
+        self._failures = 0
+        self._retry_at = 0.0
+        self._logged_failure = ""
 
     @property
-    def is_resting(self) -> bool:
-        """Whether it is too early for the next turn."""
-        return time.monotonic() < self._until
+    def delay_s(self) -> float:
+        """The delay before the next run."""
+        return self._backoff.delay_s(self._failures)
 
-    def failed(self, failure: AnnalsError) -> None:
-        """A turn came to nothing."""
-        self.pause_s = min(self.pause_s * 2, LONGEST_PAUSE_S)
-        self._until = time.monotonic() + self.pause_s
-        said = f"{type(failure).__name__}: {failure}"
-        if said != self._told:
-            _log.warning("%s", said)
-        self._told = said
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the delay after the last failure has not passed yet."""
+        return time.monotonic() < self._retry_at
 
-    def went_on(self) -> None:
-        """A turn was done."""
-        if self._told:
-            _log.info("it goes on, after: %s", self._told)
-        self.pause_s, self._told = self._first_s, ""
+    def record_failure(self, error: AnnalsError) -> None:
+        self._failures += 1
+        self._retry_at = time.monotonic() + self.delay_s
+        failure = f"{type(error).__name__}: {error}"
+        if failure != self._logged_failure:
+            _log.warning("%s", failure)
+        self._logged_failure = failure
 
-
-def for_each(some: Iterable[T], work: Callable[[T], None]) -> None:
-    """Work on each; one that fails, for its log is damaged perhaps, holds up no other, and is told of in the end."""
-    failed: AnnalsError | None = None
-    for one in some:
-        try:
-            work(one)
-        except AnnalsError as failure:
-            failed = failed or failure
-    if failed is not None:
-        raise failed
+    def record_success(self) -> None:
+        if self._logged_failure:
+            _log.info("recovered from: %s", self._logged_failure)
+        self._failures, self._logged_failure = 0, ""

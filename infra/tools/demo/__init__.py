@@ -1,1 +1,1 @@
-"""A month of jobs, orders and push jobs that never were, for people to look at."""
+"""Generates a month of jobs, orders and push jobs as demo data."""

@@ -1,4 +1,4 @@
-"""Jobs of a dozen types on eight nodes: most succeed, some fail, a few go to another node, and fewer fall silent."""
+"""Generates jobs of a dozen types on eight nodes: most succeed, some fail or move to another node, a few time out."""
 
 import random
 from collections.abc import Iterator
@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Final
 
-from infra.tools.demo.narration import Story, Told, some_ms, told
-from infra.tools.demo.rhythm import Month, Name
+from infra.tools.demo.load_profile import LoadProfile, Month
+from infra.tools.demo.publish_request import Lifecycle, PublishRequest, publish_request, random_duration_ms
 
-CLEANED_MS = 3_600_000
-"""So long a job may be silent."""
+CLEAN_TIMEOUT_MS = 3_600_000
+"""How long a job may send no events before it is cleaned."""
 
 _BUILD = ("build-1", "build-2", "build-3")
 _WORK = ("worker-1", "worker-2", "worker-3")
@@ -19,36 +19,36 @@ NODES: Final = (*_BUILD, *_WORK, *_DATA)
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """A type of job."""
+class JobType:
+    """A type of job and its statistics."""
 
     name: str
-    rhythm: Name
+    profile: LoadProfile
     nodes: tuple[str, ...]
     share: float
-    """How many of all jobs are of this type."""
-    seconds: float
-    """What half of them take at most."""
-    fails: float
-    step: str
-    """What it logs that it does."""
+    """Relative frequency."""
+    median_s: float
+    """Median duration."""
+    failure_rate: float
+    log_message: str
+    """The log line of a step."""
 
 
-KINDS: Final = (
-    Kind("build", "office", _BUILD, 16, 180, 0.07, "Compiled module"),
-    Kind("test", "office", _BUILD, 16, 420, 0.11, "Ran test suite"),
-    Kind("deploy", "office", _WORK, 8, 150, 0.04, "Updated host"),
-    Kind("mailing", "office", _WORK, 7, 90, 0.02, "Sent batch"),
-    Kind("import", "always", (*_WORK, *_DATA), 13, 120, 0.03, "Loaded file"),
-    Kind("replicate", "always", _DATA, 12, 45, 0.02, "Copied segment"),
-    Kind("probe", "always", NODES, 9, 8, 0.01, "Asked endpoint"),
-    Kind("backup", "night", _DATA, 5, 900, 0.015, "Saved volume"),
-    Kind("index", "night", _WORK, 4, 1500, 0.03, "Merged shard"),
-    Kind("train", "night", ("worker-3",), 2, 4800, 0.08, "Finished epoch"),
-    Kind("invoice", "morning", _WORK, 5, 240, 0.012, "Rendered page"),
-    Kind("digest", "morning", _DATA, 3, 75, 0.008, "Summed up table"),
+JOB_TYPES: Final = (
+    JobType("build", "office", _BUILD, 16, 180, 0.07, "Compiled module"),
+    JobType("test", "office", _BUILD, 16, 420, 0.11, "Ran test suite"),
+    JobType("deploy", "office", _WORK, 8, 150, 0.04, "Updated host"),
+    JobType("mailing", "office", _WORK, 7, 90, 0.02, "Sent batch"),
+    JobType("import", "always", (*_WORK, *_DATA), 13, 120, 0.03, "Loaded file"),
+    JobType("replicate", "always", _DATA, 12, 45, 0.02, "Copied segment"),
+    JobType("probe", "always", NODES, 9, 8, 0.01, "Asked endpoint"),
+    JobType("backup", "night", _DATA, 5, 900, 0.015, "Saved volume"),
+    JobType("index", "night", _WORK, 4, 1500, 0.03, "Merged shard"),
+    JobType("train", "night", ("worker-3",), 2, 4800, 0.08, "Finished epoch"),
+    JobType("invoice", "morning", _WORK, 5, 240, 0.012, "Rendered page"),
+    JobType("digest", "morning", _DATA, 3, 75, 0.008, "Summed up table"),
 )
-_BY_NAME: Final = {kind.name: kind for kind in KINDS}
+_BY_NAME: Final = {kind.name: kind for kind in JOB_TYPES}
 _AUTHORS: Final = ("anna", "bela", "chen", "dora", "scheduler")
 _REASONS: Final = (
     "exit status 1",
@@ -62,131 +62,133 @@ WARNING, ERROR = 1, 2
 _FINISH: Final = '{"type":["job","finish"'
 
 
-class Jobs:
-    """Makes the stories of jobs and sets of them; their numbers rise."""
+class JobGenerator:
+    """Generates the lifecycles of jobs and job sets, with increasing numbers."""
 
-    def __init__(self, chance: random.Random, month: Month, first: int) -> None:
-        self.chance = chance
+    def __init__(self, rng: random.Random, month: Month, first: int) -> None:
+        self.rng = rng
         self.month = month
         self.numbers = count(first)
         self.set_numbers = count(first)
 
-    def job(self, kind: Kind, at_ms: int) -> Story:
-        """A job that nobody else waits for."""
-        run = self._new_run(kind, {"branch": "main", "attempt": str(self.chance.randint(1, 3))})
-        return [told("job", at_ms, run.event("create")), *self._goes_on(run, at_ms)]
+    def single_job(self, kind: JobType, at_ms: int) -> Lifecycle:
+        """A job that is not in a set."""
+        run = self._new_run(kind, {"branch": "main", "attempt": str(self.rng.randint(1, 3))})
+        return [publish_request("job", at_ms, run.event("create")), *self._run(run, at_ms)]
 
-    def jobset(self, at_ms: int) -> Story:
-        """A release: its jobs begin one after the other and run beside each other."""
-        number, author = next(self.set_numbers), self.chance.choice(_AUTHORS)
+    def release(self, at_ms: int) -> Lifecycle:
+        """A job set whose jobs start one after the other and run in parallel."""
+        number, author = next(self.set_numbers), self.rng.choice(_AUTHORS)
         runs = [self._new_run(_BY_NAME[name], {"target": f"part-{n}"}) for n, name in enumerate(_RELEASE)]
-        of_set = {"id": number, "node": "scheduler-1", "props": {"author": author}}
+        jobset = {"id": number, "node": "scheduler-1", "props": {"author": author}}
         plans = [run.plan for run in runs]
-        story = [told("job", at_ms, {"event": "createJobSet", **of_set, "jobs": plans})]
+        lifecycle = [publish_request("job", at_ms, {"event": "createJobSet", **jobset, "jobs": plans})]
         for run in runs:
             run.jobset = number
-            at_ms += some_ms(self.chance, 3, 0.5)
-            story += [told("job", at_ms, run.event("create")), *self._goes_on(run, at_ms)]
-        story.sort(key=lambda one: one.at_ms)
-        return self._ended_set(story, runs, of_set)
+            at_ms += random_duration_ms(self.rng, 3, 0.5)
+            lifecycle += [publish_request("job", at_ms, run.event("create")), *self._run(run, at_ms)]
+        lifecycle.sort(key=lambda request: request.at_ms)
+        return self._finish_set(lifecycle, runs, jobset)
 
-    def _new_run(self, kind: Kind, params: dict[str, str]) -> "_Run":
-        props = {"author": self.chance.choice(_AUTHORS)}
-        return _Run(next(self.numbers), kind, self.chance.choice(kind.nodes), params, props)
+    def _new_run(self, kind: JobType, params: dict[str, str]) -> "_Run":
+        props = {"author": self.rng.choice(_AUTHORS)}
+        return _Run(next(self.numbers), kind, self.rng.choice(kind.nodes), params, props)
 
-    def _goes_on(self, run: "_Run", at_ms: int) -> Iterator[Told]:
-        """What happens to a job that was created."""
-        chance = self.chance
-        if len(run.kind.nodes) > 1 and chance.random() < 0.04:
-            at_ms += some_ms(chance, 6, 0.6)
-            other = chance.choice([node for node in run.kind.nodes if node != run.node])
-            yield told("job", at_ms, run.redirect(other))
-        at_ms += some_ms(chance, 5 if run.kind.rhythm != "office" else 9, 0.9)
-        yield told("job", at_ms, run.event("progress", state="running"), run.logged("Started"))
-        fails, takes_ms = self._fate(run, at_ms)
-        bursts = chance.randint(1, 3)
+    def _run(self, run: "_Run", at_ms: int) -> Iterator[PublishRequest]:
+        """The requests after the creation of a job."""
+        rng = self.rng
+        if len(run.kind.nodes) > 1 and rng.random() < 0.04:
+            at_ms += random_duration_ms(rng, 6, 0.6)
+            other = rng.choice([node for node in run.kind.nodes if node != run.node])
+            yield publish_request("job", at_ms, run.redirect(other))
+        at_ms += random_duration_ms(rng, 5 if run.kind.profile != "office" else 9, 0.9)
+        yield publish_request("job", at_ms, run.event("progress", state="running"), run.log_line("Started"))
+        fails, duration_ms = self._plan_outcome(run, at_ms)
+        bursts = rng.randint(1, 3)
         for burst in range(1, bursts + 1):
-            at_ms += takes_ms // (bursts + 1)
-            yield self._burst(run, at_ms, burst, bursts)
-        if chance.random() < 0.006:
-            at_ms += CLEANED_MS + chance.randint(0, 10_000)
-            yield told("job", at_ms, run.event("clean"))
+            at_ms += duration_ms // (bursts + 1)
+            yield self._progress(run, at_ms, burst, bursts)
+        if rng.random() < 0.006:
+            at_ms += CLEAN_TIMEOUT_MS + rng.randint(0, 10_000)
+            yield publish_request("job", at_ms, run.event("clean"))
             return
-        at_ms += takes_ms // (bursts + 1)
+        at_ms += duration_ms // (bursts + 1)
         yield self._end(run, at_ms, fails)
 
-    def _fate(self, run: "_Run", at_ms: int) -> tuple[bool, int]:
-        """Whether the job fails, and how long it takes. A node has three bad days; tests get slower in the end."""
-        day, fails, factor = self.month.day(at_ms), run.kind.fails, 1.0
+    def _plan_outcome(self, run: "_Run", at_ms: int) -> tuple[bool, int]:
+        """Whether the job fails, and its duration.
+
+        One node has three bad days. Tests get slower late in the month.
+        """
+        day, failure_rate, factor = self.month.day(at_ms), run.kind.failure_rate, 1.0
         if run.node == "worker-2" and 11 <= day <= 13:
-            fails, factor = min(fails * 6, 0.6), 1.8
+            failure_rate, factor = min(failure_rate * 6, 0.6), 1.8
         if run.kind.name == "test" and day >= 20:
             factor = 1.4
-        takes_ms = int(some_ms(self.chance, run.kind.seconds, 0.45) * factor)
-        is_failure = self.chance.random() < fails
-        return is_failure, takes_ms // 2 if is_failure else takes_ms
+        duration_ms = int(random_duration_ms(self.rng, run.kind.median_s, 0.45) * factor)
+        is_failure = self.rng.random() < failure_rate
+        return is_failure, duration_ms // 2 if is_failure else duration_ms
 
-    def _burst(self, run: "_Run", at_ms: int, burst: int, bursts: int) -> Told:
+    def _progress(self, run: "_Run", at_ms: int, burst: int, bursts: int) -> PublishRequest:
         lines = [
-            run.logged(f"{run.kind.step} {self.chance.randint(1, 400)}", WARNING if one == 3 else 0)
-            for one in range(self.chance.randint(1, 4))
+            run.log_line(f"{run.kind.log_message} {self.rng.randint(1, 400)}", WARNING if line == 3 else 0)
+            for line in range(self.rng.randint(1, 4))
         ]
-        return told("job", at_ms, run.event("progress", progress=f"{100 * burst // (bursts + 1)}%"), *lines)
+        return publish_request("job", at_ms, run.event("progress", progress=f"{100 * burst // (bursts + 1)}%"), *lines)
 
-    def _end(self, run: "_Run", at_ms: int, fails: bool) -> Told:
+    def _end(self, run: "_Run", at_ms: int, fails: bool) -> PublishRequest:
         if not fails:
-            run.ended = {"success": "1", "message": f"{run.kind.name} done"}
-            return told("job", at_ms, run.event("finish", **run.ended))
-        run.ended = {"success": "0", "message": f"{run.kind.name} failed: {self.chance.choice(_REASONS)}"}
-        log = run.logged(run.ended["message"], ERROR)
-        return told("job", at_ms, log, run.event("finish", **run.ended))
+            run.result = {"success": "1", "message": f"{run.kind.name} done"}
+            return publish_request("job", at_ms, run.event("finish", **run.result))
+        run.result = {"success": "0", "message": f"{run.kind.name} failed: {self.rng.choice(_REASONS)}"}
+        line = run.log_line(run.result["message"], ERROR)
+        return publish_request("job", at_ms, line, run.event("finish", **run.result))
 
-    def _ended_set(self, story: Story, runs: list["_Run"], of_set: dict[str, Any]) -> Story:
-        """The set's own progress and end: with the last finish, or long after a job fell silent."""
-        finishes = [place for place, one in enumerate(story) if one.texts[-1].startswith(_FINISH)]
-        for done, place in enumerate(finishes[:-1], start=1):
-            at_ms = story[place].at_ms
-            event = {"event": "progressJobSet", **of_set, "state": "running", "progress": f"{done}/{len(runs)}"}
-            story[place] = _with(story[place], told("job", at_ms, event))
-        is_over = len(finishes) == len(runs)
-        at_ms = story[-1].at_ms + (0 if is_over else CLEANED_MS)
-        name = "finishJobSet" if is_over else "cleanJobSet"
-        end = told("job", at_ms, {"event": name, **of_set, "jobs": [run.outcome for run in runs]})
-        return [*story[:-1], _with(story[-1], end)] if is_over else [*story, end]
+    def _finish_set(self, lifecycle: Lifecycle, runs: list["_Run"], jobset: dict[str, Any]) -> Lifecycle:
+        """Add the set's progress and its end: with the last finish, or a timeout after a job went silent."""
+        finishes = [index for index, request in enumerate(lifecycle) if request.texts[-1].startswith(_FINISH)]
+        for done, index in enumerate(finishes[:-1], start=1):
+            at_ms = lifecycle[index].at_ms
+            event = {"event": "progressJobSet", **jobset, "state": "running", "progress": f"{done}/{len(runs)}"}
+            lifecycle[index] = _merge(lifecycle[index], publish_request("job", at_ms, event))
+        is_finished = len(finishes) == len(runs)
+        at_ms = lifecycle[-1].at_ms + (0 if is_finished else CLEAN_TIMEOUT_MS)
+        name = "finishJobSet" if is_finished else "cleanJobSet"
+        end = publish_request("job", at_ms, {"event": name, **jobset, "jobs": [run.outcome for run in runs]})
+        return [*lifecycle[:-1], _merge(lifecycle[-1], end)] if is_finished else [*lifecycle, end]
 
 
 @dataclass
 class _Run:
-    """A job while it is told about."""
+    """The state of a job while its events are generated."""
 
     number: int
-    kind: Kind
+    kind: JobType
     node: str
     params: dict[str, str]
     props: dict[str, str]
     jobset: int | None = None
-    ended: dict[str, str] = field(default_factory=dict)
+    result: dict[str, str] = field(default_factory=dict)
 
     @property
     def plan(self) -> dict[str, Any]:
-        """As its set knows it before it begins."""
+        """The job in its set's `createJobSet`."""
         return {"node": self.node, "type": self.kind.name, "params": self.params, "props": self.props}
 
     @property
     def outcome(self) -> dict[str, Any]:
-        """As its set knows it in the end."""
-        return {**self.plan, "id": self.number, "state": "finished" if self.ended else "cleaned", **self.ended}
+        """The job in its set's last event."""
+        return {**self.plan, "id": self.number, "state": "finished" if self.result else "cleaned", **self.result}
 
     def event(self, name: str, **fields: Any) -> dict[str, Any]:
-        """An event of this job."""
         return {"event": name, "id": self.number, **self._set, **self.plan, **fields}
 
-    def logged(self, message: str, level: int = 0) -> dict[str, Any]:
-        """A line that the job logs."""
+    def log_line(self, message: str, level: int = 0) -> dict[str, Any]:
+        """A progress event with a log line."""
         return self.event("progress", log={"message": message, "level": level, "tag": self.kind.name})
 
     def redirect(self, to: str) -> dict[str, Any]:
-        """The job goes to another node."""
+        """A redirect event. Changes the job's node."""
         node, self.node = self.node, to
         return {
             "event": "redirect",
@@ -201,5 +203,5 @@ class _Run:
         return {} if self.jobset is None else {"jobset": self.jobset}
 
 
-def _with(one: Told, other: Told) -> Told:
-    return one._replace(texts=(*one.texts, *other.texts))
+def _merge(first: PublishRequest, second: PublishRequest) -> PublishRequest:
+    return first._replace(texts=(*first.texts, *second.texts))

@@ -1,97 +1,99 @@
-"""The month: stories of all kinds, told in the order of time."""
+"""Generates the requests of a month, in order of time."""
 
+import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from operator import attrgetter
 
-from infra.tools.demo.jobs import KINDS, Jobs
-from infra.tools.demo.narration import Story, Told
-from infra.tools.demo.orders import CHAINS, Orders
-from infra.tools.demo.pushes import Pushes
-from infra.tools.demo.rhythm import Month, Name
+from infra.tools.demo.jobs import JOB_TYPES, JobGenerator
+from infra.tools.demo.load_profile import LoadProfile, Month
+from infra.tools.demo.orders import JOB_CHAINS, OrderGenerator
+from infra.tools.demo.publish_request import Lifecycle, PublishRequest
+from infra.tools.demo.pushes import PushJobGenerator
 
-EVENTS_A_STORY = 12.4
-"""A little less than they have, so that the first guess how many are needed is enough."""
+EVENTS_PER_LIFECYCLE = 12.4
+"""Slightly below the true average, so that the first estimate of the number of lifecycles is enough."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Source:
     share: float
-    rhythm: Name
-    tell: Callable[[int], Story]
+    profile: LoadProfile
+    generate: Callable[[int], Lifecycle]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """A month that ends then, with exactly so many events; the same for the same seed."""
+class DemoSpec:
+    """A month that ends at `end_ms`, with exactly `events` events. The same seed gives the same month."""
 
     seed: int
     end_ms: int
     events: int
     first: int = 1
-    """The number of its first job, set, order and task."""
+    """Number of the first job, job set, order and task."""
 
 
-def requests(wanted: Wanted, show: Callable[[int], None]) -> list[Told]:
-    """What is told in the month, in the order of time. What has not ended by its end is still under way."""
-    count = int(wanted.events / EVENTS_A_STORY) + 1
+def generate_requests(spec: DemoSpec, on_progress: Callable[[int], None]) -> list[PublishRequest]:
+    """The requests of the month, in order of time. Objects that end after the month are left unfinished."""
+    count = int(spec.events / EVENTS_PER_LIFECYCLE) + 1
     while True:
-        chance = random.Random(f"{wanted.seed}/{wanted.first}/{count}")
-        stories = _stories(chance, wanted, count, show)
-        if sum(map(_events, stories)) >= wanted.events:
-            return _first(_thinned(chance, stories, wanted.events), wanted.events)
+        rng = random.Random(f"{spec.seed}/{spec.first}/{count}")
+        lifecycles = _generate_lifecycles(rng, spec, count, on_progress)
+        if sum(map(_event_count, lifecycles)) >= spec.events:
+            return _first_events(_drop_surplus(rng, lifecycles, spec.events), spec.events)
         count += count // 10 + 1
 
 
-def _stories(chance: random.Random, wanted: Wanted, count: int, show: Callable[[int], None]) -> list[Story]:
-    """Stories in the order in which they begin, as far as they are told before the month ends."""
-    month, orders = Month(wanted.end_ms), Orders(chance, wanted.first)
-    sources = _sources(chance, month, wanted.first, orders)
-    chosen = chance.choices(range(len(sources)), [source.share for source in sources], k=count)
-    begins = sorted((month.moment(chance, sources[place].rhythm), place) for place in chosen)
-    stories, events = [orders.opening(month)], 0
-    for at_ms, place in begins:
-        stories.append([one for one in sources[place].tell(at_ms) if one.at_ms <= month.end_ms])
-        events += _events(stories[-1])
-        show(events)
-    return stories
+def _generate_lifecycles(
+    rng: random.Random, spec: DemoSpec, count: int, on_progress: Callable[[int], None]
+) -> list[Lifecycle]:
+    """Lifecycles in the order in which they start, cut off at the end of the month."""
+    month, orders = Month(spec.end_ms), OrderGenerator(rng, spec.first)
+    sources = _sources(rng, month, spec.first, orders)
+    choices = rng.choices(range(len(sources)), [source.share for source in sources], k=count)
+    starts = sorted((month.random_time_ms(rng, sources[place].profile), place) for place in choices)
+    lifecycles, events = [orders.opening(month)], 0
+    for at_ms, place in starts:
+        lifecycles.append([request for request in sources[place].generate(at_ms) if request.at_ms <= month.end_ms])
+        events += _event_count(lifecycles[-1])
+        on_progress(events)
+    return lifecycles
 
 
-def _sources(chance: random.Random, month: Month, first: int, orders: Orders) -> Sequence[_Source]:
-    jobs, pushes = Jobs(chance, month, first), Pushes(chance)
+def _sources(rng: random.Random, month: Month, first: int, orders: OrderGenerator) -> Sequence[_Source]:
+    jobs, pushes = JobGenerator(rng, month, first), PushJobGenerator(rng)
     return [
-        *(_Source(0.82 * kind.share, kind.rhythm, partial(jobs.job, kind)) for kind in KINDS),
-        *(_Source(1.0 * one.share, one.rhythm, partial(orders.order, one)) for one in CHAINS),
-        _Source(2.0, "office", jobs.jobset),
-        _Source(4.0, "office", pushes.push),
+        *(_Source(0.82 * kind.share, kind.profile, partial(jobs.single_job, kind)) for kind in JOB_TYPES),
+        *(_Source(1.0 * chain.share, chain.profile, partial(orders.order, chain)) for chain in JOB_CHAINS),
+        _Source(2.0, "office", jobs.release),
+        _Source(4.0, "office", pushes.push_job),
     ]
 
 
-def _thinned(chance: random.Random, stories: list[Story], events: int) -> list[Story]:
-    """Without some of the stories, any of them but the first, so that hardly more events are left than are wanted."""
-    surplus = sum(map(_events, stories)) - events
+def _drop_surplus(rng: random.Random, lifecycles: list[Lifecycle], events: int) -> list[Lifecycle]:
+    """Drop random lifecycles, except the first, until hardly more than `events` events are left."""
+    surplus = sum(map(_event_count, lifecycles)) - events
     dropped: set[int] = set()
-    for place in chance.sample(range(1, len(stories)), len(stories) - 1):
-        if _events(stories[place]) <= surplus:
-            surplus -= _events(stories[place])
+    for place in rng.sample(range(1, len(lifecycles)), len(lifecycles) - 1):
+        if _event_count(lifecycles[place]) <= surplus:
+            surplus -= _event_count(lifecycles[place])
             dropped.add(place)
         if surplus == 0:
             break
-    return [story for place, story in enumerate(stories) if place not in dropped]
+    return [lifecycle for place, lifecycle in enumerate(lifecycles) if place not in dropped]
 
 
-def _first(stories: Iterable[Story], events: int) -> list[Told]:
-    """The requests in the order of time, with the first events: those that are left out would be the latest."""
-    found: list[Told] = []
-    for one in sorted(chain.from_iterable(stories), key=attrgetter("at_ms")):
+def _first_events(lifecycles: Iterable[Lifecycle], events: int) -> list[PublishRequest]:
+    """The requests in order of time, with the first `events` events."""
+    requests: list[PublishRequest] = []
+    for request in sorted(itertools.chain.from_iterable(lifecycles), key=attrgetter("at_ms")):
         if events > 0:
-            found.append(Told(one.at_ms, one.texts[:events]))
-            events -= len(one.texts)
-    return found
+            requests.append(PublishRequest(request.at_ms, request.texts[:events]))
+            events -= len(request.texts)
+    return requests
 
 
-def _events(story: Story) -> int:
-    return sum(len(one.texts) for one in story)
+def _event_count(lifecycle: Lifecycle) -> int:
+    return sum(len(request.texts) for request in lifecycle)

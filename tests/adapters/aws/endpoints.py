@@ -1,4 +1,4 @@
-"""Endpoints that a test can have instead of AWS: real servers on loopback, with failings."""
+"""Servers on loopback that stand in for AWS in tests, some of them faulty."""
 
 import http.client
 import select
@@ -15,16 +15,16 @@ from urllib.parse import urlsplit
 
 @contextmanager
 def silent_server() -> Iterator[str]:
-    """A server that takes connections and says nothing."""
+    """A server that accepts connections and never responds."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}"
 
 
 @contextmanager
 def closing_server() -> Iterator[str]:
-    """A server that reads a request and hangs up."""
+    """A server that reads a request and closes the connection."""
 
-    class HangUp(BaseHTTPRequestHandler):
+    class HangUpHandler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["Content-Length"]))
             self.close_connection = True
@@ -32,12 +32,12 @@ def closing_server() -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with serving(HangUp) as endpoint:
+    with serve(HangUpHandler) as endpoint:
         yield endpoint
 
 
-class Forwarding(BaseHTTPRequestHandler):
-    """Passes requests on to `target`, and the answers back."""
+class ForwardingHandler(BaseHTTPRequestHandler):
+    """Forwards requests to `target` and responses back."""
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
@@ -46,26 +46,26 @@ class Forwarding(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.passing(body)
+        self.on_request(body)
         connection = http.client.HTTPConnection(urlsplit(self.target).netloc, timeout=10)
         connection.request("POST", self.path, body, dict(self.headers))
-        answer = connection.getresponse()
-        content = answer.read()
+        response = connection.getresponse()
+        content = response.read()
         connection.close()
-        if not self.is_lost(answer.status):
-            self.send_response(answer.status)
-            for name, value in answer.headers.items():
+        if not self.drops_response(response.status):
+            self.send_response(response.status)
+            for name, value in response.headers.items():
                 if name.lower() not in ("connection", "content-length", "date", "server", "transfer-encoding"):
                     self.send_header(name, value)
             self.send_header("Content-Length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
 
-    def passing(self, body: bytes) -> None:
-        """See what is passed on."""
+    def on_request(self, body: bytes) -> None:
+        """Called with the body of each request."""
 
-    def is_lost(self, status: int) -> bool:
-        """Whether an answer is not passed back."""
+    def drops_response(self, status: int) -> bool:
+        """Whether to drop the response."""
         del status
         return False
 
@@ -74,21 +74,21 @@ class Forwarding(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def losing_proxy(target: str) -> Iterator[tuple[str, list[int]]]:
-    """A server between us and a target that passes the first request on and loses the answer; and what it lost."""
-    lost: list[int] = []
+def response_dropping_proxy(target: str) -> Iterator[tuple[str, list[int]]]:
+    """A proxy that drops the response to the first request, and the statuses of dropped responses."""
+    dropped: list[int] = []
 
-    class LoseFirst(Forwarding):
-        def is_lost(self, status: int) -> bool:
-            if lost:
+    class DropFirstResponse(ForwardingHandler):
+        def drops_response(self, status: int) -> bool:
+            if dropped:
                 return False
-            lost.append(status)
+            dropped.append(status)
             self.close_connection = True
             return True
 
-    LoseFirst.target = target
-    with serving(LoseFirst) as endpoint:
-        yield endpoint, lost
+    DropFirstResponse.target = target
+    with serve(DropFirstResponse) as endpoint:
+        yield endpoint, dropped
 
 
 class _Server(ThreadingHTTPServer):
@@ -96,8 +96,8 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
-    """The address of a server whose requests are handled so."""
+def serve(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = None) -> Iterator[str]:
+    """Run a server with this handler and yield its URL."""
     with _Server(("127.0.0.1", 0), handler) as server:
         if tls is not None:
             server.socket = tls.wrap_socket(server.socket, server_side=True)
@@ -111,31 +111,31 @@ def serving(handler: type[BaseHTTPRequestHandler], tls: ssl.SSLContext | None = 
 
 
 @contextmanager
-def tunnel() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
-    """A proxy that connects to whatever it is asked for; and what that was, with who asked."""
-    asked: list[tuple[str, str | None]] = []
+def connect_proxy() -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
+    """An HTTP proxy for CONNECT, and the requested addresses with their Proxy-Authorization header."""
+    connects: list[tuple[str, str | None]] = []
 
-    class Tunnel(BaseHTTPRequestHandler):
+    class TunnelHandler(BaseHTTPRequestHandler):
         def do_CONNECT(self) -> None:
-            asked.append((self.path, self.headers["Proxy-Authorization"]))
+            connects.append((self.path, self.headers["Proxy-Authorization"]))
             host, _, port = self.path.partition(":")
-            with socket.create_connection((host, int(port))) as far:
+            with socket.create_connection((host, int(port))) as target_socket:
                 self.send_response(200)
                 self.end_headers()
-                ends = {self.connection: far, far: self.connection}
-                while all(_passed_on(end, ends[end]) for end in select.select(list(ends), [], [])[0]):
+                ends = {self.connection: target_socket, target_socket: self.connection}
+                while all(_forward(end, ends[end]) for end in select.select(list(ends), [], [])[0]):
                     pass
             self.close_connection = True
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with serving(Tunnel) as endpoint:
-        yield endpoint, asked
+    with serve(TunnelHandler) as endpoint:
+        yield endpoint, connects
 
 
-def _passed_on(source: socket.socket, target: socket.socket) -> bool:
-    """Pass on what came; whether more can come."""
+def _forward(source: socket.socket, target: socket.socket) -> bool:
+    """Forward available data. Returns False at the end of the stream."""
     data = source.recv(65536)
     target.sendall(data)
     return bool(data)
@@ -143,31 +143,31 @@ def _passed_on(source: socket.socket, target: socket.socket) -> bool:
 
 @dataclass(frozen=True)
 class Request:
-    """What came; the names of headers in lower case."""
+    """A received request. Header names are in lower case."""
 
     headers: dict[str, str]
     body: bytes
     port: int
-    """Of the other end: each connection has its own."""
+    """Port of the client, which identifies the connection."""
 
 
 @dataclass(frozen=True)
 class Reply:
-    """What a server says."""
+    """A response to send."""
 
     status: int = 200
     content: bytes = b"{}"
     headers: Mapping[str, str] = field(default_factory=dict)
-    then_closes: bool = False
+    close_after: bool = False
 
 
 @contextmanager
-def noting_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[Request]]]:
-    """A server that gives these replies in turn, then an empty one again and again; and what it was asked."""
+def recording_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> Iterator[tuple[str, list[Request]]]:
+    """A server that sends these replies, then empty ones, and the requests that it received."""
     requests: list[Request] = []
-    waiting = deque(replies)
+    pending_replies = deque(replies)
 
-    class Noting(BaseHTTPRequestHandler):
+    class RecordingHandler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
         disable_nagle_algorithm = True
         wbufsize = -1
@@ -176,7 +176,7 @@ def noting_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> Iterato
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name.lower(): value for name, value in self.headers.items()}
             requests.append(Request(headers, body, self.client_address[1]))
-            reply = waiting.popleft() if waiting else Reply()
+            reply = pending_replies.popleft() if pending_replies else Reply()
             self.send_response(reply.status)
             for name, value in reply.headers.items():
                 self.send_header(name, value)
@@ -185,13 +185,13 @@ def noting_server(*replies: Reply, tls: ssl.SSLContext | None = None) -> Iterato
             self.end_headers()
             self.wfile.write(reply.content)
             self.wfile.flush()
-            if reply.then_closes:
-                # Without a word about it: as servers do that have waited for long enough.
+            if reply.close_after:
+                # Without a Connection header, as servers do after an idle timeout.
                 self.connection.shutdown(socket.SHUT_RDWR)
                 self.close_connection = True
 
         def log_message(self, *_: object) -> None:
             pass
 
-    with serving(Noting, tls) as endpoint:
+    with serve(RecordingHandler, tls) as endpoint:
         yield endpoint, requests

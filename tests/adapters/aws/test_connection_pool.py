@@ -1,4 +1,4 @@
-"""Connections: kept, shared, given up when the other end has; and who the other end is."""
+"""The connection pool: reuse, closed connections, checksums, TLS and proxies."""
 
 import datetime
 import ipaddress
@@ -18,46 +18,46 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from chalicelib.adapters.aws import connection_pool
-from chalicelib.adapters.aws.connection_pool import MOST_IDLE, Answer, Connections
-from tests.adapters.aws.endpoints import Reply, noting_server, serving, tunnel
+from chalicelib.adapters.aws.connection_pool import MAX_IDLE_CONNECTIONS, ConnectionPool, Response
+from tests.adapters.aws.endpoints import Reply, connect_proxy, recording_server, serve
 
 WAIT_S = 10.0
 CHUNKED = Reply(content=b'3\r\n{"a\r\n3\r\n":1\r\n1\r\n}\r\n0\r\n\r\n', headers={"Transfer-Encoding": "chunked"})
 
 
-def posted(wire: Connections, *bodies: bytes) -> list[Answer]:
-    return [wire.exchange({"host": wire.host}, body, WAIT_S) for body in bodies]
+def post_all(pool: ConnectionPool, *bodies: bytes) -> list[Response]:
+    return [pool.post({"host": pool.host}, body, WAIT_S) for body in bodies]
 
 
-def test_one_connection_serves_one_request_after_the_other() -> None:
-    with noting_server(Reply(content=b'{"a":1}'), CHUNKED, Reply(404, b"")) as (endpoint, requests):
-        wire = Connections(endpoint)
-        found = posted(wire, b"1", b"2", b"3", b"4")
-        wire.close()
-    assert found == [Answer(200, b'{"a":1}'), Answer(200, b'{"a":1}'), Answer(404, b""), Answer(200, b"{}")]
+def test_post_sequential_requests_share_a_connection() -> None:
+    with recording_server(Reply(content=b'{"a":1}'), CHUNKED, Reply(404, b"")) as (endpoint, requests):
+        pool = ConnectionPool(endpoint)
+        responses = post_all(pool, b"1", b"2", b"3", b"4")
+        pool.close()
+    assert responses == [Response(200, b'{"a":1}'), Response(200, b'{"a":1}'), Response(404, b""), Response(200, b"{}")]
     assert [request.body for request in requests] == [b"1", b"2", b"3", b"4"]
     assert len({request.port for request in requests}) == 1
 
 
-def test_a_connection_that_is_to_be_closed_is_not_used_again() -> None:
-    with noting_server(Reply(headers={"Connection": "close"})) as (endpoint, requests):
-        wire = Connections(endpoint)
-        assert posted(wire, b"1", b"2") == [Answer(200, b"{}")] * 2
-        wire.close()
+def test_post_after_connection_close_header_reconnects() -> None:
+    with recording_server(Reply(headers={"Connection": "close"})) as (endpoint, requests):
+        pool = ConnectionPool(endpoint)
+        assert post_all(pool, b"1", b"2") == [Response(200, b"{}")] * 2
+        pool.close()
     assert len({request.port for request in requests}) == 2
 
 
-def test_a_connection_that_the_other_end_has_closed_meanwhile_is_not_used_again() -> None:
-    with noting_server(Reply(then_closes=True)) as (endpoint, requests):
-        wire = Connections(endpoint)
-        assert posted(wire, b"1") == [Answer(200, b"{}")]
-        assert select([wire._idle[0].sock], [], [], WAIT_S)[0]
-        assert posted(wire, b"2") == [Answer(200, b"{}")]
-        wire.close()
+def test_post_after_server_closed_idle_connection_reconnects() -> None:
+    with recording_server(Reply(close_after=True)) as (endpoint, requests):
+        pool = ConnectionPool(endpoint)
+        assert post_all(pool, b"1") == [Response(200, b"{}")]
+        assert select([pool._idle[0].sock], [], [], WAIT_S)[0]
+        assert post_all(pool, b"2") == [Response(200, b"{}")]
+        pool.close()
     assert len({request.port for request in requests}) == 2
 
 
-def test_threads_get_each_their_own_answer() -> None:
+def test_post_concurrent_threads_get_their_own_response() -> None:
     class Echo(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -72,40 +72,40 @@ def test_threads_get_each_their_own_answer() -> None:
             pass
 
     bodies = [f"{n}".encode() * (n % 7 + 1) for n in range(400)]
-    with serving(Echo) as endpoint, ThreadPoolExecutor(16) as threads:
-        wire = Connections(endpoint)
-        assert [one.content for one in threads.map(lambda body: posted(wire, body)[0], bodies)] == bodies
-        wire.close()
+    with serve(Echo) as endpoint, ThreadPoolExecutor(16) as threads:
+        pool = ConnectionPool(endpoint)
+        assert [response.content for response in threads.map(lambda body: post_all(pool, body)[0], bodies)] == bodies
+        pool.close()
 
 
-def test_no_more_connections_wait_than_are_worth_it() -> None:
-    with noting_server() as (endpoint, requests), ThreadPoolExecutor(MOST_IDLE + 10) as threads:
-        wire = Connections(endpoint)
-        list(threads.map(lambda _: posted(wire, b"{}"), range(300)))
-        assert len(wire._idle) <= MOST_IDLE
-        wire.close()
-        assert (len(requests), len(wire._idle)) == (300, 0)
+def test_post_concurrent_threads_keep_limited_idle_connections() -> None:
+    with recording_server() as (endpoint, requests), ThreadPoolExecutor(MAX_IDLE_CONNECTIONS + 10) as threads:
+        pool = ConnectionPool(endpoint)
+        list(threads.map(lambda _: post_all(pool, b"{}"), range(300)))
+        assert len(pool._idle) <= MAX_IDLE_CONNECTIONS
+        pool.close()
+        assert (len(requests), len(pool._idle)) == (300, 0)
 
 
-@pytest.mark.parametrize(("offset", "is_whole"), [(0, True), (1, False)], ids=["whole", "damaged"])
-def test_an_answer_that_was_damaged_on_the_way_is_none(offset: int, is_whole: bool) -> None:
+@pytest.mark.parametrize(("offset", "is_correct"), [(0, True), (1, False)], ids=["correct", "wrong"])
+def test_post_verifies_crc32_of_response(offset: int, is_correct: bool) -> None:
     checksum = str(zlib.crc32(b'{"Item":{}}') + offset)
-    with noting_server(Reply(content=b'{"Item":{}}', headers={"x-amz-crc32": checksum})) as (endpoint, _):
-        wire = Connections(endpoint)
-        if is_whole:
-            assert posted(wire, b"{}") == [Answer(200, b'{"Item":{}}')]
+    with recording_server(Reply(content=b'{"Item":{}}', headers={"x-amz-crc32": checksum})) as (endpoint, _):
+        pool = ConnectionPool(endpoint)
+        if is_correct:
+            assert post_all(pool, b"{}") == [Response(200, b'{"Item":{}}')]
         else:
-            with pytest.raises(HTTPException, match="not what was sent"):
-                posted(wire, b"{}")
-        wire.close()
+            with pytest.raises(HTTPException, match="checksum of the response is wrong"):
+                post_all(pool, b"{}")
+        pool.close()
 
 
 @pytest.fixture(name="tls")
-def a_certificate(tmp_path: Path) -> Iterator[tuple[ssl.SSLContext, Path]]:
-    """A server's certificate, and the file that whoever trusts it has."""
+def tls_certificate(tmp_path: Path) -> Iterator[tuple[ssl.SSLContext, Path]]:
+    """TLS context of a server, and the CA file for clients that trust it."""
     key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "annals")])
     now = datetime.datetime.now(datetime.UTC)
-    own = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    alternative_name = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -114,7 +114,7 @@ def a_certificate(tmp_path: Path) -> Iterator[tuple[ssl.SSLContext, Path]]:
         .serial_number(1)
         .not_valid_before(now - datetime.timedelta(hours=1))
         .not_valid_after(now + datetime.timedelta(hours=1))
-        .add_extension(own, critical=False)
+        .add_extension(alternative_name, critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )
@@ -124,38 +124,38 @@ def a_certificate(tmp_path: Path) -> Iterator[tuple[ssl.SSLContext, Path]]:
     private.write_bytes(key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(public, private)
-    connection_pool._tls.cache_clear()
+    connection_pool._tls_context.cache_clear()
     yield context, public
-    connection_pool._tls.cache_clear()
+    connection_pool._tls_context.cache_clear()
 
 
-def test_whom_we_trust_is_asked_over_tls(tls: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_post_trusted_certificate_uses_tls(tls: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     context, public = tls
     monkeypatch.setenv("AWS_CA_BUNDLE", str(public))
-    with noting_server(tls=context) as (endpoint, requests):
-        wire = Connections(endpoint)
-        assert posted(wire, b"1", b"2") == [Answer(200, b"{}")] * 2
-        wire.close()
+    with recording_server(tls=context) as (endpoint, requests):
+        pool = ConnectionPool(endpoint)
+        assert post_all(pool, b"1", b"2") == [Response(200, b"{}")] * 2
+        pool.close()
     assert len({request.port for request in requests}) == 1
 
 
-def test_whom_we_do_not_trust_gets_to_know_nothing(tls: tuple[ssl.SSLContext, Path]) -> None:
-    with noting_server(tls=tls[0]) as (endpoint, requests), pytest.raises(ssl.SSLCertVerificationError):
-        posted(Connections(endpoint), b"secret")
+def test_post_untrusted_certificate_sends_nothing(tls: tuple[ssl.SSLContext, Path]) -> None:
+    with recording_server(tls=tls[0]) as (endpoint, requests), pytest.raises(ssl.SSLCertVerificationError):
+        post_all(ConnectionPool(endpoint), b"secret")
     assert requests == []
 
 
 @pytest.mark.parametrize(
-    ("who", "told"), [("", None), ("anna:p%40ss@", "Basic YW5uYTpwQHNz")], ids=["for all", "for those it knows"]
+    ("user", "header"), [("", None), ("anna:p%40ss@", "Basic YW5uYTpwQHNz")], ids=["without password", "with password"]
 )
-def test_a_proxy_leads_there_and_hears_nothing(
-    tls: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch, who: str, told: str | None
+def test_post_through_proxy_tunnels_tls(
+    tls: tuple[ssl.SSLContext, Path], monkeypatch: pytest.MonkeyPatch, user: str, header: str | None
 ) -> None:
     context, public = tls
     monkeypatch.setenv("AWS_CA_BUNDLE", str(public))
-    with noting_server(tls=context) as (endpoint, requests), tunnel() as (proxy, asked):
-        wire = Connections(endpoint, proxy.replace("//", f"//{who}"))
-        assert posted(wire, b"1", b"2") == [Answer(200, b"{}")] * 2
-        wire.close()
-    assert asked == [(endpoint.removeprefix("https://"), told)]
+    with recording_server(tls=context) as (endpoint, requests), connect_proxy() as (proxy, connects):
+        pool = ConnectionPool(endpoint, proxy.replace("//", f"//{user}"))
+        assert post_all(pool, b"1", b"2") == [Response(200, b"{}")] * 2
+        pool.close()
+    assert connects == [(endpoint.removeprefix("https://"), header)]
     assert [request.body for request in requests] == [b"1", b"2"]

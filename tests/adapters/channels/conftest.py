@@ -1,4 +1,4 @@
-"""A certificate authority of our own, which clients trust as the machine's."""
+"""A test certificate authority that clients trust."""
 
 import ssl
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ def authority() -> trustme.CA:
 
 @pytest.fixture(scope="session")
 def trusted(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What clients trust while this is in use: our authority and no other."""
+    """Makes clients trust only the test authority."""
     path = tmp_path_factory.mktemp("authority") / "authority.pem"
     authority.cert_pem.write_to_path(str(path))
     with pytest.MonkeyPatch.context() as patch:
@@ -25,13 +25,13 @@ def trusted(authority: trustme.CA, tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="session")
 def tls(authority: trustme.CA) -> ssl.SSLContext:
-    """A server's side of TLS, as `localhost` and as `127.0.0.1`."""
+    """Server context with a certificate for `localhost` and `127.0.0.1`."""
     return context_for(authority, "localhost", "127.0.0.1")
 
 
 @pytest.fixture(scope="session")
 def foreign_tls(authority: trustme.CA) -> ssl.SSLContext:
-    """The same with a certificate for somebody else."""
+    """Server context with a certificate for another host."""
     return context_for(authority, "elsewhere.example")
 
 

@@ -1,4 +1,4 @@
-"""Messages for tests of the channels: say what matters, the rest is plausible."""
+"""Messages for tests of the channels, with plausible defaults."""
 
 from chalicelib.domain.notifications.delivery import Mail, SlackPost
 

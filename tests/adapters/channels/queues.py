@@ -1,4 +1,4 @@
-"""Queues for tests, and deliveries to put into them."""
+"""SQS queues and deliveries for tests."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -6,14 +6,14 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from chalicelib.adapters.aws.client import SQS, Client, client
-from chalicelib.adapters.aws.protocol import Calls
+from chalicelib.adapters.aws.client import SQS, Client, create_client
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import Delivery, Outcome, Sent
+from chalicelib.domain.notifications.delivery import Delivery, DeliveryOutcome, Sent
 from tests.torture.stores import REGION
 
-HIDDEN_S = 60
-"""A message that is brought is brought again after so long, if nobody says anything."""
+VISIBILITY_TIMEOUT_S = 60
+"""A received message is received again after this time unless it is deleted."""
 
 
 def a_delivery(
@@ -24,24 +24,23 @@ def a_delivery(
     return Delivery(f"{event}/{observer}", server, observer, event, key, address, replay)
 
 
-def create_queue(sqs: Calls) -> str:
-    """The URL of an empty FIFO queue."""
-    attributes = {"FifoQueue": "true", "VisibilityTimeout": str(HIDDEN_S)}
+def create_queue(sqs: ServiceClient) -> str:
+    """Create an empty FIFO queue and return its URL."""
+    attributes = {"FifoQueue": "true", "VisibilityTimeout": str(VISIBILITY_TIMEOUT_S)}
     wanted = {"QueueName": f"outbox-{uuid.uuid4().hex}.fifo", "Attributes": attributes}
     url: str = sqs.call("CreateQueue", wanted)["QueueUrl"]
     return url
 
 
 @contextmanager
-def a_client(endpoint: str) -> Iterator[Client]:
-    """A client of the SQS at an endpoint."""
-    opened = client(SQS, endpoint, REGION)
+def open_client(endpoint: str) -> Iterator[Client]:
+    opened = create_client(SQS, endpoint, REGION)
     yield opened
     opened.close()
 
 
-def brought(sqs: Calls, url: str) -> dict[str, Any]:
-    """What the queue brings next, as Lambda gives it to a function."""
+def receive_batch(sqs: ServiceClient, url: str) -> dict[str, Any]:
+    """Receive the next messages in the form of a Lambda event."""
     wanted = {"QueueUrl": url, "MaxNumberOfMessages": 10, "AttributeNames": ["All"]}
     answer = sqs.call("ReceiveMessage", wanted)
     return {
@@ -59,38 +58,36 @@ def brought(sqs: Calls, url: str) -> dict[str, Any]:
     }
 
 
-def delete(sqs: Calls, url: str, event: dict[str, Any], but: Sequence[str] = ()) -> None:
-    """Delete what was brought, as Lambda does, but not the messages that failed."""
+def delete(sqs: ServiceClient, url: str, event: dict[str, Any], but: Sequence[str] = ()) -> None:
+    """Delete the messages of an event, as Lambda does, except the failed ones."""
     for record in event["Records"]:
         if record["messageId"] not in but:
             sqs.call("DeleteMessage", {"QueueUrl": url, "ReceiptHandle": record["receiptHandle"]})
 
 
-class Teller:
-    """Tells everything at once, unless the test says what comes of the next tries; remembers what it did."""
+class FakeDeliverer:
+    """Accepts every delivery unless other outcomes are set, and records the attempts."""
 
     def __init__(self) -> None:
         self.tries: list[tuple[str, int]] = []
-        """Which delivery, and for which time since it was put or retried."""
-        self.told: list[Delivery] = []
-        self._outcomes: dict[str, list[Outcome]] = {}
+        """Delivery id and number of the try, for each attempt."""
+        self.sent: list[Delivery] = []
+        self._outcomes: dict[str, list[DeliveryOutcome]] = {}
         self._mutex = Lock()
 
-    def expect(self, delivery: Delivery, *outcomes: Outcome) -> None:
-        """Let the next tries end so; those after them succeed."""
+    def set_outcomes(self, delivery: Delivery, *outcomes: DeliveryOutcome) -> None:
+        """Set the outcomes of the next attempts. Later ones succeed."""
         self._outcomes[delivery.id] = list(outcomes)
 
-    def attempt(self, delivery: Delivery, tries: int) -> Outcome:
-        """What comes of the try."""
+    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
         with self._mutex:
             self.tries.append((delivery.id, tries))
             outcomes = self._outcomes.get(delivery.id)
             outcome = outcomes.pop(0) if outcomes else Sent()
             if isinstance(outcome, Sent):
-                self.told.append(delivery)
+                self.sent.append(delivery)
         return outcome
 
     def channel_of(self, server: int, name: str) -> str:
-        """All tell by the same one."""
         del server, name
         return "app"

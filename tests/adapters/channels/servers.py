@@ -1,4 +1,4 @@
-"""Servers on loopback: one that follows a script, and a mail server that keeps what it gets."""
+"""Servers on loopback: one that follows a script, and a mail server that records mail."""
 
 import asyncio
 import socket
@@ -11,15 +11,15 @@ from typing import Any
 
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, LoginPassword, Session
 
-PATIENCE_S = 30
+HANG_TIMEOUT_S = 30
 
 Script = Callable[[socket.socket, Event], None]
-"""What a server does with each connection; the event is set when it is to end."""
+"""Handles a connection. The event is set when the server should end."""
 
 
 @contextmanager
 def scripted(script: Script, context: ssl.SSLContext | None = None) -> Iterator[int]:
-    """The port of a server that treats each connection by `script`."""
+    """Run a server that handles each connection with `script`, and yield its port."""
     over = Event()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         listener.settimeout(0.1)
@@ -29,7 +29,7 @@ def scripted(script: Script, context: ssl.SSLContext | None = None) -> Iterator[
             yield listener.getsockname()[1]
         finally:
             over.set()
-            threads[0].join(PATIENCE_S)
+            threads[0].join(HANG_TIMEOUT_S)
 
 
 def _accept(listener: socket.socket, script: Script, context: ssl.SSLContext | None, over: Event) -> None:
@@ -37,37 +37,37 @@ def _accept(listener: socket.socket, script: Script, context: ssl.SSLContext | N
     while not over.is_set():
         with suppress(TimeoutError):
             connection, _ = listener.accept()
-            threads.append(Thread(target=_treat, args=(connection, script, context, over)))
+            threads.append(Thread(target=_handle, args=(connection, script, context, over)))
             threads[-1].start()
     for thread in threads:
-        thread.join(PATIENCE_S)
+        thread.join(HANG_TIMEOUT_S)
 
 
-def _treat(plain: socket.socket, script: Script, context: ssl.SSLContext | None, over: Event) -> None:
+def _handle(plain: socket.socket, script: Script, context: ssl.SSLContext | None, over: Event) -> None:
     with plain, suppress(OSError):
-        plain.settimeout(PATIENCE_S)
+        plain.settimeout(HANG_TIMEOUT_S)
         connection = plain if context is None else context.wrap_socket(plain, server_side=True)
         with closing(connection):
             script(connection, over)
 
 
 def hang(_: socket.socket, over: Event) -> None:
-    """Take the connection and say nothing."""
-    over.wait(PATIENCE_S)
+    """Accept the connection and send nothing."""
+    over.wait(HANG_TIMEOUT_S)
 
 
 def close(_: socket.socket, __: Event) -> None:
-    """Take the connection and end it."""
+    """Accept the connection and close it."""
 
 
 def drip(connection: socket.socket, over: Event) -> None:
-    """Say one character after another and never come to an end."""
+    """Send one character after another without end."""
     while not over.wait(0.05):
         connection.sendall(b"2")
 
 
 def say(*lines: str, then: Script = close) -> Script:
-    """Answer each line that comes with the next of `lines`, beginning before the first comes."""
+    """Send the first of `lines`, then answer each received line with the next one."""
 
     def script(connection: socket.socket, over: Event) -> None:
         with connection.makefile("rwb") as stream:
@@ -83,10 +83,10 @@ def say(*lines: str, then: Script = close) -> Script:
 
 @dataclass
 class Mailbox:
-    """What a mail server got, and what it says to whom."""
+    """The mails that a server received, and its answers."""
 
     answers: dict[str, str] = field(default_factory=dict)
-    """By command ("MAIL", "RCPT", "DATA"): what it says instead of "250 OK"."""
+    """By command ("MAIL", "RCPT", "DATA"): the answer instead of "250 OK"."""
     mails: list[Envelope] = field(default_factory=list)
     peers: list[object] = field(default_factory=list)
     """The connection of each mail."""
@@ -122,7 +122,7 @@ class Mailbox:
 
 @contextmanager
 def mail_server(box: Mailbox, context: ssl.SSLContext | None = None, **options: Any) -> Iterator[int]:
-    """The port of a mail server that puts what it gets in `box`; with `context` it is encrypted from the start."""
+    """Run a mail server that stores mails in `box`, and yield its port. With `context` it speaks TLS from the start."""
     with _loop() as run:
 
         async def serve() -> asyncio.Server:
@@ -135,26 +135,26 @@ def mail_server(box: Mailbox, context: ssl.SSLContext | None = None, **options: 
         try:
             yield server.sockets[0].getsockname()[1]
         finally:
-            run(_ended(server))
+            run(_shut_down(server))
 
 
-async def _ended(server: asyncio.Server) -> None:
-    """After the conversations, which end when the clients close their connections."""
+async def _shut_down(server: asyncio.Server) -> None:
+    """Wait for open connections, which end when the clients close them."""
     server.close()
     others = asyncio.all_tasks() - {asyncio.current_task()}
     if others:
-        await asyncio.wait(others, timeout=PATIENCE_S)
+        await asyncio.wait(others, timeout=HANG_TIMEOUT_S)
 
 
 @contextmanager
 def _loop() -> Iterator[Callable[[Coroutine[Any, Any, Any]], Any]]:
-    """A way to run coroutines in a thread of their own."""
+    """A function that runs coroutines in a separate thread."""
     loop = asyncio.new_event_loop()
     thread = Thread(target=loop.run_forever)
     thread.start()
     try:
-        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(PATIENCE_S)
+        yield lambda coroutine: asyncio.run_coroutine_threadsafe(coroutine, loop).result(HANG_TIMEOUT_S)
     finally:
         loop.call_soon_threadsafe(loop.stop)
-        thread.join(PATIENCE_S)
+        thread.join(HANG_TIMEOUT_S)
         loop.close()

@@ -1,8 +1,8 @@
-"""Which hosts and addresses may be talked to."""
+"""Allowed webhook hosts and their addresses."""
 
 import pytest
 
-from chalicelib.adapters.slack.allowed_hosts import AllowedHost, allowed_host, is_permitted, resolve
+from chalicelib.adapters.slack.allowed_hosts import AllowedHost, is_permitted, parse_allowed_host, resolve
 from chalicelib.adapters.slack.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
@@ -50,8 +50,8 @@ NEVER = [
         *[(address, False, False) for address in NEVER],
     ],
 )
-def test_an_address_is_permitted_if_it_is_public_or_ones_own(address: str, permitted: bool, if_private: bool) -> None:
-    assert (is_permitted(address, with_private=False), is_permitted(address, with_private=True)) == (
+def test_is_permitted_allows_public_and_optionally_private(address: str, permitted: bool, if_private: bool) -> None:
+    assert (is_permitted(address, allow_private=False), is_permitted(address, allow_private=True)) == (
         permitted,
         if_private,
     )
@@ -68,8 +68,8 @@ def test_an_address_is_permitted_if_it_is_public_or_ones_own(address: str, permi
         ("private:[::1]:8443", AllowedHost("::1", 8443, is_private=True)),
     ],
 )
-def test_an_entry_names_a_host_and_its_port(entry: str, host: AllowedHost) -> None:
-    assert allowed_host(entry) == host
+def test_parse_allowed_host_returns_host_and_port(entry: str, host: AllowedHost) -> None:
+    assert parse_allowed_host(entry) == host
 
 
 @pytest.mark.parametrize(
@@ -92,20 +92,20 @@ def test_an_entry_names_a_host_and_its_port(entry: str, host: AllowedHost) -> No
         "a\n",
     ],
 )
-def test_an_entry_that_names_no_host_is_refused(entry: str) -> None:
+def test_parse_allowed_host_with_invalid_entry_raises(entry: str) -> None:
     with pytest.raises(ValueError, match="is not a host such as "):
-        allowed_host(entry)
+        parse_allowed_host(entry)
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "2130706433", "0x7f000001", "0177.0.0.1", "127.1", "::1"])
-def test_a_host_whose_address_is_private_is_not_resolved_unless_its_entry_says_so(host: str) -> None:
+def test_resolve_private_host_needs_private_entry(host: str) -> None:
     with pytest.raises(Undeliverable, match="has an address that is not public, so nothing is sent there"):
         resolve(AllowedHost(host), Deadline(30, 30))
     assert resolve(AllowedHost(host, is_private=True), Deadline(30, 30)) != []
 
 
-def test_a_name_that_nobody_knows_is_an_error_of_the_network() -> None:
-    with pytest.raises(OSError, match="its name cannot be looked up"):
+def test_resolve_unknown_name_raises_os_error() -> None:
+    with pytest.raises(OSError, match="its name cannot be resolved"):
         resolve(AllowedHost("nobody.invalid"), Deadline(30, 30))
-    with pytest.raises(OSError, match="its name cannot be looked up"):
+    with pytest.raises(OSError, match="its name cannot be resolved"):
         resolve(AllowedHost("a..b"), Deadline(30, 30))

@@ -1,4 +1,4 @@
-"""What a mail looks like to its reader, and what cannot be smuggled into it (rows A-17, A-18)."""
+"""MIME messages, mail addresses, and header injection (rows A-17, A-18)."""
 
 import email
 import unicodedata
@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chalicelib.adapters.mail.message import DEFAULT_TITLE, address, addresses, message
+from chalicelib.adapters.mail.message import DEFAULT_TITLE, build_message, normalize_address, parse_addresses
 from chalicelib.domain.errors import Undeliverable
 from tests.adapters.channels.messages import NOW_MS, a_mail
 
@@ -36,46 +36,46 @@ INJECTIONS = {
     "other lines": "Hi\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029Bcc: eve@example.org",
     "an encoded word": "Hi =?utf-8?q?=0D=0ABcc:_eve@example.org?=",
     "an encoded word in base64": "=?utf-8?b?SGkNCkJjYzogZXZlQGV4YW1wbGUub3Jn?=",
-    "half a character": "Hi \ud800",
+    "a lone surrogate": "Hi \ud800",
 }
 
 
 def read(wire: bytes) -> EmailMessage:
-    """The message as a mail reader takes it apart."""
+    """Parse a message strictly."""
     read = email.message_from_bytes(wire, policy=SMTP)
     assert isinstance(read, EmailMessage)
     assert [defect for part in read.walk() for defect in part.defects] == []
     return read
 
 
-def test_a_mail_is_text_and_html_from_a_title_to_one_address() -> None:
+def test_build_message_has_text_and_html_part() -> None:
     mail = a_mail(title="Builds", text="Grüße\nÄ\n", html="<p>Grüße</p>\n")
-    wire = message(mail, NOW_MS).as_bytes()
+    wire = build_message(mail, NOW_MS).as_bytes()
     assert wire.isascii()
-    found = read(wire)
-    assert found.keys() == HEADERS
-    assert (found["From"], found["To"], found["Subject"]) == (
+    message = read(wire)
+    assert message.keys() == HEADERS
+    assert (message["From"], message["To"], message["Subject"]) == (
         "Builds <annals@example.org>",
         "anna@example.org",
         "Job finished",
     )
-    assert (found["Date"], found["X-Annals-Delivery"]) == ("Tue, 14 Nov 2023 22:13:20 +0000", "1.7.1/ops")
-    assert found.get_content_type() == "multipart/alternative"
-    assert [(part.get_content_type(), part.get_content()) for part in found.iter_parts()] == [
+    assert (message["Date"], message["X-Annals-Delivery"]) == ("Tue, 14 Nov 2023 22:13:20 +0000", "1.7.1/ops")
+    assert message.get_content_type() == "multipart/alternative"
+    assert [(part.get_content_type(), part.get_content()) for part in message.iter_parts()] == [
         ("text/plain", "Grüße\r\nÄ\r\n"),
         ("text/html", "<p>Grüße</p>\r\n"),
     ]
 
 
 @pytest.mark.parametrize("title", ["", "  ", "\r\n"])
-def test_a_17_a_mail_without_a_title_is_from_anyjob(title: str) -> None:
+def test_build_message_without_title_uses_anyjob(title: str) -> None:
     assert DEFAULT_TITLE == "AnyJob"
-    found = read(message(a_mail(title=title), NOW_MS).as_bytes())
-    assert found["From"] == "AnyJob <annals@example.org>"
+    message = read(build_message(a_mail(title=title), NOW_MS).as_bytes())
+    assert message["From"] == "AnyJob <annals@example.org>"
 
 
-def test_a_17_subject_and_title_go_as_base64_if_they_are_not_ascii() -> None:
-    wire = message(a_mail(title="Büro", subject="Fertig ✓"), NOW_MS).as_bytes()
+def test_non_ascii_subject_and_title_are_base64_encoded() -> None:
+    wire = build_message(a_mail(title="Büro", subject="Fertig ✓"), NOW_MS).as_bytes()
     assert b"\r\nSubject: =?utf-8?b?RmVydGlnIOKckw==?=\r\n" in wire
     assert b"From: =?utf-8?b?QsO8cm8=?= <annals@example.org>\r\n" in wire
     assert (read(wire)["From"], read(wire)["Subject"]) == ("Büro <annals@example.org>", "Fertig ✓")
@@ -96,23 +96,23 @@ def test_a_17_subject_and_title_go_as_base64_if_they_are_not_ascii() -> None:
         ("Überlang " * 20, ("Überlang " * 20).strip()),
     ],
 )
-def test_a_title_is_shown_as_written_and_never_becomes_an_address(title: str, shown: str) -> None:
-    wire = message(a_mail(title=title), NOW_MS).as_bytes()
+def test_title_never_becomes_an_address(title: str, shown: str) -> None:
+    wire = build_message(a_mail(title=title), NOW_MS).as_bytes()
     (origin,) = read(wire)["From"].addresses
     assert origin.addr_spec == "annals@example.org"
-    # The standard library's newer reader puts a space between the encoded words of a title.
+    # The parser of the newer policy would put a space between the encoded words of a title.
     name, _ = parseaddr(email.message_from_bytes(wire, policy=compat32)["From"])
     assert str(make_header(decode_header(name))) == shown
 
 
 @pytest.mark.parametrize("field", ["subject", "title", "delivery"])
 @pytest.mark.parametrize("injection", INJECTIONS.values(), ids=INJECTIONS)
-def test_no_text_makes_a_new_header_or_a_body(field: str, injection: str) -> None:
-    wire = message(a_mail(**{field: injection}), NOW_MS).as_bytes()
-    found = read(wire)
-    assert found.keys() == HEADERS
-    assert found["To"] == "anna@example.org"
-    assert [part.get_content_type() for part in found.iter_parts()] == ["text/plain", "text/html"]
+def test_injected_text_adds_no_header_or_body(field: str, injection: str) -> None:
+    wire = build_message(a_mail(**{field: injection}), NOW_MS).as_bytes()
+    message = read(wire)
+    assert message.keys() == HEADERS
+    assert message["To"] == "anna@example.org"
+    assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
     for line in wire.partition(b"\r\n\r\n")[0].split(b"\r\n"):
         assert not line.lower().startswith((b"bcc", b" bcc"))
         assert not any(byte < 0x20 or byte == 0x7F for byte in line)
@@ -128,48 +128,48 @@ def test_no_text_makes_a_new_header_or_a_body(field: str, injection: str) -> Non
         ("ä" * 501, "ä" * 499 + "…"),
     ],
 )
-def test_a_subject_is_one_line_and_not_endless(subject: str, shown: str) -> None:
-    assert read(message(a_mail(subject=subject), NOW_MS).as_bytes())["Subject"] == shown
+def test_subject_is_one_line_of_limited_length(subject: str, shown: str) -> None:
+    assert read(build_message(a_mail(subject=subject), NOW_MS).as_bytes())["Subject"] == shown
 
 
 @given(st.text(max_size=300))
-def test_whatever_the_texts_are_the_reader_sees_them_and_nothing_else(text: str) -> None:
-    wire = message(a_mail(subject=text, title=text, text=text, html=text), NOW_MS).as_bytes()
-    found = read(wire)
-    assert found.keys() == HEADERS
+def test_any_text_is_readable_and_adds_nothing(text: str) -> None:
+    wire = build_message(a_mail(subject=text, title=text, text=text, html=text), NOW_MS).as_bytes()
+    message = read(wire)
+    assert message.keys() == HEADERS
     assert max(len(line) for line in wire.split(b"\r\n")) <= 998
     assert wire.count(b"\r") == wire.count(b"\n") == wire.count(b"\r\n")
     breaking = {character for character in text if unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp")}
     shown = " ".join("".join(" " if character in breaking else character for character in text).split())
-    assert found["Subject"] == shown
-    bodies = [part.get_content().replace("\r\n", "\n").rstrip("\n") for part in found.iter_parts()]
+    assert message["Subject"] == shown
+    bodies = [part.get_content().replace("\r\n", "\n").rstrip("\n") for part in message.iter_parts()]
     body = text.replace("\0", "\ufffd").replace("\r\n", "\n").replace("\r", "\n").rstrip("\n")
     assert bodies == [body, body]
 
 
-def test_each_try_of_a_delivery_has_the_same_message_id_and_no_other_delivery_has_it() -> None:
+def test_message_id_is_the_same_for_all_tries_of_delivery() -> None:
     ids = [
-        message(a_mail(delivery=delivery), at_ms)["Message-ID"]
+        build_message(a_mail(delivery=delivery), at_ms)["Message-ID"]
         for delivery, at_ms in [("1.7.1/ops", NOW_MS), ("1.7.1/ops", NOW_MS + 60_000), ("1.7.1/op", NOW_MS)]
     ]
     assert (ids[0] == ids[1], ids[0] == ids[2]) == (True, False)
     assert ids[0].endswith("@example.org>")
 
 
-def test_a_mail_is_the_same_bytes_each_time() -> None:
-    assert message(a_mail(), NOW_MS).as_bytes() == message(a_mail(), NOW_MS).as_bytes()
+def test_build_message_is_deterministic() -> None:
+    assert build_message(a_mail(), NOW_MS).as_bytes() == build_message(a_mail(), NOW_MS).as_bytes()
 
 
-def test_a_text_that_quotes_another_mail_whole_stays_one_part() -> None:
-    quoted = message(a_mail(), NOW_MS).as_string()
-    found = read(message(a_mail(text=quoted), NOW_MS).as_bytes())
-    assert [part.get_content_type() for part in found.iter_parts()] == ["text/plain", "text/html"]
+def test_text_quoting_a_whole_mail_stays_one_part() -> None:
+    quoted = build_message(a_mail(), NOW_MS).as_string()
+    message = read(build_message(a_mail(text=quoted), NOW_MS).as_bytes())
+    assert [part.get_content_type() for part in message.iter_parts()] == ["text/plain", "text/html"]
 
 
 @pytest.mark.parametrize(("sender", "recipient"), [("", "a@x"), ("a@x", ""), ("", ""), (" ", "a@x")])
-def test_a_18_a_mail_without_origin_or_destination_is_undeliverable(sender: str, recipient: str) -> None:
+def test_mail_without_sender_or_recipient_is_undeliverable(sender: str, recipient: str) -> None:
     with pytest.raises(Undeliverable, match=r"^No origin or destination address$"):
-        message(a_mail(sender=sender, recipient=recipient), NOW_MS)
+        build_message(a_mail(sender=sender, recipient=recipient), NOW_MS)
 
 
 NO_ADDRESSES = [
@@ -209,19 +209,19 @@ NO_ADDRESSES = [
 
 @pytest.mark.parametrize("field", ["sender", "recipient"])
 @pytest.mark.parametrize("text", [*NO_ADDRESSES, "a@x,b@y"])
-def test_a_mail_from_or_to_what_is_no_address_is_undeliverable(field: str, text: str) -> None:
+def test_mail_with_invalid_address_is_undeliverable(field: str, text: str) -> None:
     with pytest.raises(Undeliverable, match=r"^'[^\r\n\0]*' is not a mail address such as 'anna@example.org'$"):
-        message(a_mail(**{field: text}), NOW_MS)
+        build_message(a_mail(**{field: text}), NOW_MS)
 
 
 @pytest.mark.parametrize("text", NO_ADDRESSES)
-def test_what_is_no_address_is_refused_in_a_list_too(text: str) -> None:
+def test_parse_addresses_with_invalid_address_raises(text: str) -> None:
     with pytest.raises(ValueError, match="is not a mail address"):
-        addresses(f"a@x, {text}")
+        parse_addresses(f"a@x, {text}")
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("anna@example.org", "anna@example.org"),
         ("Anna.B+jobs@Example.ORG", "Anna.B+jobs@example.org"),
@@ -236,13 +236,13 @@ def test_what_is_no_address_is_refused_in_a_list_too(text: str) -> None:
         ("anna@xn--bcher-kva.example", "anna@xn--bcher-kva.example"),
     ],
 )
-def test_an_address_has_its_domain_in_ascii_and_lower_case(text: str, found: str) -> None:
-    assert address(text) == found
-    assert read(message(a_mail(recipient=text), NOW_MS).as_bytes())["To"] == found
+def test_normalize_address_converts_domain_to_ascii(text: str, expected: str) -> None:
+    assert normalize_address(text) == expected
+    assert read(build_message(a_mail(recipient=text), NOW_MS).as_bytes())["To"] == expected
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "expected"),
     [
         ("a@x, b@y", ("a@x", "b@y")),
         ("a@x,b@y", ("a@x", "b@y")),
@@ -256,5 +256,5 @@ def test_an_address_has_its_domain_in_ascii_and_lower_case(text: str, found: str
         (" , ", ()),
     ],
 )
-def test_a_17_each_address_of_a_list_is_told_once(text: str, found: tuple[str, ...]) -> None:
-    assert addresses(text) == found
+def test_parse_addresses_returns_each_address_once(text: str, expected: tuple[str, ...]) -> None:
+    assert parse_addresses(text) == expected

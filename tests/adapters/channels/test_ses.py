@@ -1,4 +1,4 @@
-"""Mail by way of SES: moto's in this process, and one on loopback for what goes wrong."""
+"""Mail with SES: moto for success, a server on loopback for failures."""
 
 import email
 import email.policy
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture
 def client(aws_environment: None) -> Iterator["SESV2Client"]:  # noqa: ARG001
-    """A client of an SES where example.org may send."""
+    """A client of a mocked SES where example.org is verified."""
     with mock_aws():
         opened = ses_client(region=REGION)
         opened.create_email_identity(EmailIdentity="example.org")
@@ -33,8 +33,8 @@ def client(aws_environment: None) -> Iterator["SESV2Client"]:  # noqa: ARG001
         opened.close()
 
 
-def refusal(port: int) -> NotDelivered:
-    """Why the SES at `port` does not take a mail."""
+def send_error(port: int) -> NotDelivered:
+    """Send a mail to an SES endpoint at `port`, and return the error."""
     opened = ses_client(f"http://127.0.0.1:{port}", REGION)
     with pytest.raises(NotDelivered) as raised:
         SesMailer(opened).send(a_mail())
@@ -42,20 +42,20 @@ def refusal(port: int) -> NotDelivered:
     return raised.value
 
 
-def test_a_mail_is_sent_raw_to_its_recipient(client: "SESV2Client") -> None:
+def test_send_sends_raw_message_to_recipient(client: "SESV2Client") -> None:
     SesMailer(client, clock=lambda: NOW_MS).send(a_mail(title="Büro", recipient="anna@bücher.example"))
     (sent,) = ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages
     assert (sent.source, set(sent.destinations)) == ("annals@example.org", {"anna@xn--bcher-kva.example"})
-    found = email.message_from_string(sent.raw_data, policy=email.policy.SMTP)
-    assert (found["From"], found["X-Annals-Delivery"]) == ("Büro <annals@example.org>", "1.7.1/ops")
+    message = email.message_from_string(sent.raw_data, policy=email.policy.SMTP)
+    assert (message["From"], message["X-Annals-Delivery"]) == ("Büro <annals@example.org>", "1.7.1/ops")
 
 
-def test_a_mail_from_an_address_that_is_not_verified_is_undeliverable(client: "SESV2Client") -> None:
-    with pytest.raises(Undeliverable, match="SES refuses the mail: MessageRejected"):
+def test_send_from_unverified_address_is_undeliverable(client: "SESV2Client") -> None:
+    with pytest.raises(Undeliverable, match="SES rejected the mail: MessageRejected"):
         SesMailer(client).send(a_mail(sender="annals@elsewhere.example"))
 
 
-def test_a_18_a_mail_to_nobody_is_undeliverable_and_ses_is_not_asked(client: "SESV2Client") -> None:
+def test_send_without_recipient_does_not_call_ses(client: "SESV2Client") -> None:
     with pytest.raises(Undeliverable, match=r"^No origin or destination address$"):
         SesMailer(client).send(a_mail(recipient=""))
     assert ses_backends[DEFAULT_ACCOUNT_ID][REGION].sent_messages == []
@@ -80,33 +80,31 @@ def test_a_18_a_mail_to_nobody_is_undeliverable_and_ses_is_not_asked(client: "SE
         ("503 Service Unavailable", "ServiceUnavailable", NotDelivered),
     ],
 )
-def test_what_is_about_the_mail_is_for_good_and_all_else_may_pass(
-    status: str, code: str, expected: type[NotDelivered]
-) -> None:
+def test_send_maps_error_codes_to_permanent_or_retryable(status: str, code: str, expected: type[NotDelivered]) -> None:
     body = json.dumps({"message": "because\n" + "x" * 300}).encode()
     script = web.answer(status, f"x-amzn-ErrorType: {code}", "Content-Type: application/json", body=body)
     with servers.scripted(script) as port:
-        why = refusal(port)
-    reason = f"SES refuses the mail: {code}: because " + "x" * 191 + "…"
-    assert (type(why), str(why)) == (expected, reason)
+        error = send_error(port)
+    reason = f"SES rejected the mail: {code}: because " + "x" * 191 + "…"
+    assert (type(error), str(error)) == (expected, reason)
 
 
 @pytest.mark.usefixtures("aws_environment")
 @pytest.mark.parametrize("script", [servers.close, web.send(b"HTTP/1.1 500 Oops\r\n\r\n"), web.send(b"what?\r\n\r\n")])
-def test_a_broken_ses_may_take_the_mail_later(script: servers.Script) -> None:
+def test_send_to_broken_ses_is_retryable(script: servers.Script) -> None:
     with servers.scripted(script) as port:
-        assert type(refusal(port)) is NotDelivered
+        assert type(send_error(port)) is NotDelivered
 
 
 @pytest.mark.usefixtures("aws_environment")
-def test_where_no_ses_is_the_mail_may_be_delivered_later() -> None:
+def test_send_without_ses_is_retryable() -> None:
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    assert str(refusal(port)).startswith("SES cannot be reached: ")
+    assert str(send_error(port)).startswith("SES cannot be reached: ")
 
 
 @pytest.mark.usefixtures("aws_environment")
-def test_a_failed_call_is_repeated_once_and_no_more() -> None:
+def test_failed_call_is_retried_once() -> None:
     calls: list[str] = []
 
     def fail(connection: socket, over: Event) -> None:
@@ -114,5 +112,5 @@ def test_a_failed_call_is_repeated_once_and_no_more() -> None:
         web.answer("500 Internal Server Error")(connection, over)
 
     with servers.scripted(fail) as port:
-        refusal(port)
+        send_error(port)
     assert len(calls) == 2

@@ -1,4 +1,4 @@
-"""Posts to webhooks: real servers over TLS on loopback, well-behaved and not (row A-19)."""
+"""Posts to webhooks on TLS servers on loopback, working and broken ones (row A-19)."""
 
 import json
 import ssl
@@ -19,7 +19,7 @@ from tests.adapters.channels.conftest import context_for
 from tests.adapters.channels.messages import NOW_MS, a_post
 
 PATH = "/services/T000SECRET/B000SECRET/tokenSECRET"
-"""Who knows it can post: no reason may name it."""
+"""The secret of the webhook: no error message may contain it."""
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,8 +30,8 @@ def poster(port: int, host: str = "localhost", timeout_s: float = 20) -> SlackPo
     return SlackPoster([f"private:{host}:{port}"], timeout_s, clock=lambda: NOW_MS)
 
 
-def refusal(script: servers.Script, tls: ssl.SSLContext | None, timeout_s: float = 20) -> NotDelivered:
-    """Why a server that does as `script` says does not take a message."""
+def post_error(script: servers.Script, tls: ssl.SSLContext | None, timeout_s: float = 20) -> NotDelivered:
+    """Post to a server that runs `script`, and return the error."""
     with servers.scripted(script, tls) as port, pytest.raises(NotDelivered) as raised:
         poster(port, timeout_s=timeout_s).post(a_post(f"https://localhost:{port}{PATH}"))
     reason = str(raised.value)
@@ -42,7 +42,7 @@ def refusal(script: servers.Script, tls: ssl.SSLContext | None, timeout_s: float
 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
-def test_a_message_is_posted_as_it_was_written(authority: trustme.CA, host: str) -> None:
+def test_post_sends_request_unchanged(authority: trustme.CA, host: str) -> None:
     requests, names = [], []
     context = context_for(authority, host)
     context.sni_callback = lambda _, name, __: names.append(name)
@@ -62,7 +62,7 @@ def test_a_message_is_posted_as_it_was_written(authority: trustme.CA, host: str)
 
 
 @pytest.mark.parametrize("status", ["200 OK", "201 Created", "202 Accepted", "204 No Content"])
-def test_any_2xx_is_success_even_if_the_rest_never_comes(tls: ssl.SSLContext, status: str) -> None:
+def test_post_with_2xx_succeeds_without_reading_body(tls: ssl.SSLContext, status: str) -> None:
     head = f"HTTP/1.1 {status}\r\nContent-Length: 1000000\r\n\r\n".encode()
     with servers.scripted(web.send(head, then=servers.hang), tls) as port:
         poster(port).post(a_post(f"https://localhost:{port}{PATH}"))
@@ -85,12 +85,12 @@ def test_any_2xx_is_success_even_if_the_rest_never_comes(tls: ssl.SSLContext, st
         ("504 Gateway Timeout", NotDelivered),
     ],
 )
-def test_a_19_what_is_not_taken_is_known_with_slacks_own_reason(
+def test_post_with_error_status_raises_with_slacks_reason(
     tls: ssl.SSLContext, status: str, expected: type[NotDelivered]
 ) -> None:
-    why = refusal(web.answer(status, body=b"no_service\n"), tls)
-    assert type(why) is expected
-    assert str(why).endswith(f" answered {status[:3]}: no_service")
+    error = post_error(web.answer(status, body=b"no_service\n"), tls)
+    assert type(error) is expected
+    assert str(error).endswith(f" answered {status[:3]}: no_service")
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,9 @@ def test_a_19_what_is_not_taken_is_known_with_slacks_own_reason(
         (f"{PATH} is not here, tokenSECRET neither".encode(), ": … is not here, … neither"),
     ],
 )
-def test_what_slack_says_is_shown_short_printable_and_without_secrets(
-    tls: ssl.SSLContext, body: bytes, shown: str
-) -> None:
-    why = refusal(web.answer("404 Not Found", body=body), tls)
-    assert str(why).partition(" answered 404")[2] == shown
+def test_post_error_text_is_short_printable_and_without_secrets(tls: ssl.SSLContext, body: bytes, shown: str) -> None:
+    error = post_error(web.answer("404 Not Found", body=body), tls)
+    assert str(error).partition(" answered 404")[2] == shown
 
 
 @pytest.mark.parametrize(
@@ -128,19 +126,17 @@ def test_what_slack_says_is_shown_short_printable_and_without_secrets(
         ("Tue, 99 Nov 2023 22:14:20 GMT", None),
     ],
 )
-def test_a_19_a_server_that_is_too_busy_says_when_to_come_again(
-    tls: ssl.SSLContext, retry_after: str, pause_s: float | None
-) -> None:
-    why = refusal(web.answer("429 Too Many Requests", f"Retry-After: {retry_after}"), tls)
-    assert (type(why), why.retry_after_s) == (NotDelivered, pause_s)
+def test_post_with_429_parses_retry_after(tls: ssl.SSLContext, retry_after: str, pause_s: float | None) -> None:
+    error = post_error(web.answer("429 Too Many Requests", f"Retry-After: {retry_after}"), tls)
+    assert (type(error), error.retry_after_s) == (NotDelivered, pause_s)
 
 
-def test_a_refusal_without_retry_after_leaves_the_pause_open(tls: ssl.SSLContext) -> None:
-    assert refusal(web.answer("503 Service Unavailable"), tls).retry_after_s is None
+def test_post_with_503_without_retry_after_has_none(tls: ssl.SSLContext) -> None:
+    assert post_error(web.answer("503 Service Unavailable"), tls).retry_after_s is None
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-def test_a_redirect_is_not_followed(tls: ssl.SSLContext, status: int) -> None:
+def test_post_with_redirect_is_not_followed(tls: ssl.SSLContext, status: int) -> None:
     asked: list[str] = []
 
     def elsewhere(connection: socket, over: Event) -> None:
@@ -148,9 +144,9 @@ def test_a_redirect_is_not_followed(tls: ssl.SSLContext, status: int) -> None:
         web.answer("200 OK")(connection, over)
 
     with servers.scripted(elsewhere, tls) as other:
-        why = refusal(web.answer(f"{status} Moved", f"Location: https://localhost:{other}/"), tls)
-    assert (type(why), asked) == (Undeliverable, [])
-    assert str(why).endswith(f" answered {status}, but redirects are not followed")
+        error = post_error(web.answer(f"{status} Moved", f"Location: https://localhost:{other}/"), tls)
+    assert (type(error), asked) == (Undeliverable, [])
+    assert str(error).endswith(f" answered {status}, but redirects are not followed")
 
 
 def begin_answer(connection: socket, over: Event) -> None:
@@ -164,49 +160,49 @@ def endless_headers(connection: socket, over: Event) -> None:
 
 
 BROKEN = {
-    "says nothing": (servers.hang, 1, "did not answer in time"),
+    "sends nothing": (servers.hang, 1, "did not answer in time"),
     "drips its first line": (servers.drip, 1, "did not answer in time"),
     "drips its headers": (begin_answer, 1, "did not answer in time"),
     "drips the body of a failure": (web.send(b"HTTP/1.1 500 Oops\r\n\r\n", servers.drip), 2, "answered 500: 2"),
     "closes": (servers.close, 20, ""),
-    "closes after the request": (web.send(b""), 20, "broke off, or what it answered is not HTTP"),
-    "breaks off in its headers": (web.send(b"HTTP/1.1 500"), 20, "answered 500"),
-    "speaks something else": (web.send(b"220 mx ready\r\n"), 20, "broke off, or what it answered is not HTTP"),
-    "talks without end": (endless_headers, 20, "cannot be reached: the answer is too long"),
+    "closes after the request": (web.send(b""), 20, "closed the connection or did not answer with HTTP"),
+    "closes within its headers": (web.send(b"HTTP/1.1 500"), 20, "answered 500"),
+    "speaks another protocol": (web.send(b"220 mx ready\r\n"), 20, "closed the connection or did not answer with HTTP"),
+    "sends without end": (endless_headers, 20, "cannot be reached: the response is too long"),
 }
 
 
 @pytest.mark.parametrize(("script", "timeout_s", "reason"), BROKEN.values(), ids=BROKEN)
-def test_a_19_a_broken_server_is_left_alone_in_time(
+def test_post_to_broken_server_fails_in_time(
     tls: ssl.SSLContext, script: servers.Script, timeout_s: float, reason: str
 ) -> None:
     began = monotonic()
-    why = refusal(script, tls, timeout_s)
-    assert (type(why), reason in str(why)) == (NotDelivered, True), str(why)
+    error = post_error(script, tls, timeout_s)
+    assert (type(error), reason in str(error)) == (NotDelivered, True), str(error)
     assert monotonic() - began < 15
 
 
-def test_a_dripping_refusal_is_still_a_refusal(tls: ssl.SSLContext) -> None:
-    why = refusal(web.send(b"HTTP/1.1 404 No\r\n\r\n", servers.drip), tls, timeout_s=2)
-    assert type(why) is Undeliverable
+def test_post_with_slow_404_body_is_undeliverable(tls: ssl.SSLContext) -> None:
+    error = post_error(web.send(b"HTTP/1.1 404 No\r\n\r\n", servers.drip), tls, timeout_s=2)
+    assert type(error) is Undeliverable
 
 
-def test_a_server_that_does_not_encrypt_gets_nothing() -> None:
-    assert "did not answer in time" in str(refusal(servers.hang, None, timeout_s=1))
-    assert type(refusal(servers.say("HTTP/1.1 200 OK"), None)) is NotDelivered
+def test_post_to_server_without_tls_fails() -> None:
+    assert "did not answer in time" in str(post_error(servers.hang, None, timeout_s=1))
+    assert type(post_error(servers.say("HTTP/1.1 200 OK"), None)) is NotDelivered
 
 
-def test_a_certificate_for_another_host_is_not_trusted(foreign_tls: ssl.SSLContext) -> None:
-    why = refusal(web.answer("200 OK"), foreign_tls)
-    assert (type(why), "has no valid certificate: Hostname mismatch" in str(why)) == (NotDelivered, True)
+def test_post_with_certificate_of_another_host_fails(foreign_tls: ssl.SSLContext) -> None:
+    error = post_error(web.answer("200 OK"), foreign_tls)
+    assert (type(error), "has no valid certificate: Hostname mismatch" in str(error)) == (NotDelivered, True)
 
 
-def test_a_certificate_of_an_unknown_authority_is_not_trusted() -> None:
-    why = refusal(web.answer("200 OK"), context_for(trustme.CA(), "localhost"))
-    assert (type(why), "has no valid certificate" in str(why)) == (NotDelivered, True)
+def test_post_with_certificate_of_unknown_ca_fails() -> None:
+    error = post_error(web.answer("200 OK"), context_for(trustme.CA(), "localhost"))
+    assert (type(error), "has no valid certificate" in str(error)) == (NotDelivered, True)
 
 
-def test_where_no_server_is_the_message_may_be_delivered_later() -> None:
+def test_post_without_server_is_retryable() -> None:
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(NotDelivered, match="cannot be reached") as raised:
@@ -214,15 +210,15 @@ def test_where_no_server_is_the_message_may_be_delivered_later() -> None:
     assert type(raised.value) is NotDelivered
 
 
-def test_a_host_that_is_allowed_but_private_gets_nothing(tls: ssl.SSLContext) -> None:
+def test_post_to_allowed_host_with_private_address_fails(tls: ssl.SSLContext) -> None:
     with servers.scripted(web.answer("200 OK"), tls) as port:
         public = SlackPoster([f"localhost:{port}"])
         with pytest.raises(Undeliverable, match="has an address that is not public"):
             public.post(a_post(f"https://localhost:{port}{PATH}"))
 
 
-def test_a_name_is_looked_up_once_and_only_its_checked_addresses_are_used(tls: ssl.SSLContext) -> None:
-    """In a process that notices, as there is no going back from noticing."""
+def test_post_resolves_once_and_uses_checked_addresses(tls: ssl.SSLContext) -> None:
+    """Runs in a subprocess, because an audit hook cannot be removed."""
     script = f"""
 import json, socket, sys
 noticed = []

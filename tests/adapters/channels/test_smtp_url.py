@@ -1,4 +1,4 @@
-"""How a mail server is written as a URL."""
+"""Parsing of SMTP URLs."""
 
 import pytest
 
@@ -18,7 +18,7 @@ from chalicelib.adapters.mail.smtp_url import SmtpServer
         ("smtp://[::1]:25", SmtpServer("::1", 25)),
     ],
 )
-def test_a_url_says_where_the_server_is_and_how_to_talk_to_it(url: str, server: SmtpServer) -> None:
+def test_parse_returns_server(url: str, server: SmtpServer) -> None:
     assert smtp_url.parse(url) == server
     assert "p:q" not in repr(smtp_url.parse(url))
 
@@ -43,7 +43,7 @@ def test_a_url_says_where_the_server_is_and_how_to_talk_to_it(url: str, server: 
         "smtp://:s3cret@mx",
     ],
 )
-def test_a_url_that_is_none_is_refused_without_telling_the_password(url: str) -> None:
+def test_parse_invalid_url_raises_without_password(url: str) -> None:
     with pytest.raises(ValueError, match="mail server") as raised:
         SmtpMailer(url)
     assert "s3cret" not in str(raised.value)

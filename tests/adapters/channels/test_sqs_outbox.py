@@ -1,4 +1,4 @@
-"""The outbox on SQS: what is sent, what is remembered. moto for what one thread sees, ministack for order in groups."""
+"""The outbox on SQS and its delivery states. moto for single threads, ministack for order within groups."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
@@ -10,62 +10,62 @@ import pytest
 from moto import mock_aws
 
 from chalicelib.adapters.aws.client import SQS
-from chalicelib.adapters.aws.protocol import Calls
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
-from chalicelib.adapters.queue.delivery_states import MOST_COUNTED, DeliveryRecords
-from chalicelib.adapters.queue.sqs_outbox import ATTEMPTS, BATCH, LONGEST_PAUSE_S, SqsOutbox
+from chalicelib.adapters.queue.delivery_states import MAX_COUNTED, DeliveryStates
+from chalicelib.adapters.queue.sqs_outbox import MAX_BATCH, MAX_SEND_ATTEMPTS, MAX_VISIBILITY_TIMEOUT_S, SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.notifications.delivery import Delivery, Parked
-from chalicelib.domain.notifications.delivery_message import Queued, Received, Standing
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
+from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.lambda_events import sqs
-from tests.adapters.aws.wires import Moto, client_on
-from tests.adapters.channels.queues import a_client, a_delivery, brought, create_queue, delete
+from tests.adapters.aws.transports import MotoTransport, create_test_client
+from tests.adapters.channels.queues import a_delivery, create_queue, delete, open_client, receive_batch
 
 ONE = a_delivery()
 LATE_MS = 1_700_000_000_000
 
 
 @pytest.fixture
-def client(aws_environment: None) -> Iterator[Calls]:  # noqa: ARG001
+def client(aws_environment: None) -> Iterator[ServiceClient]:  # noqa: ARG001
     """A client of moto's SQS."""
     with mock_aws():
-        yield client_on(Moto(SQS), SQS)
+        yield create_test_client(MotoTransport(SQS), SQS)
 
 
 @pytest.fixture
-def url(client: Calls) -> str:
+def url(client: ServiceClient) -> str:
     return create_queue(client)
 
 
 @pytest.fixture
-def outbox(client: Calls, url: str, sqlite_views: SqliteViews) -> SqsOutbox:
+def outbox(client: ServiceClient, url: str, sqlite_views: SqliteViews) -> SqsOutbox:
     return SqsOutbox(lambda: client, url, sqlite_views)
 
 
 @pytest.fixture
-def records(sqlite_views: SqliteViews) -> DeliveryRecords:
-    return DeliveryRecords(sqlite_views)
+def records(sqlite_views: SqliteViews) -> DeliveryStates:
+    return DeliveryStates(sqlite_views)
 
 
-class Unsteady:
-    """A client that does not take everything: each batch is told which of its messages fail, and what was sent."""
+class UnreliableClient:
+    """A client that rejects messages. `fails` selects them by batch number and messages."""
 
-    def __init__(self, fails: Callable[[int, Sequence[Queued]], Sequence[int]]) -> None:
+    def __init__(self, fails: Callable[[int, Sequence[DeliveryMessage]], Sequence[int]]) -> None:
         self._fails = fails
-        self.batches: list[list[Queued]] = []
-        self.sent: list[Queued] = []
+        self.batches: list[list[DeliveryMessage]] = []
+        self.sent: list[DeliveryMessage] = []
         self.pauses: list[float] = []
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
         assert operation == "SendMessageBatch"
         entries = params["Entries"]
-        messages = [Queued.parse(entry["MessageBody"]) for entry in entries]
+        messages = [DeliveryMessage.parse(entry["MessageBody"]) for entry in entries]
         failed = self._fails(len(self.batches), messages)
         self.batches.append(messages)
-        self.sent += (one for n, one in enumerate(messages) if n not in failed)
+        self.sent += (item for n, item in enumerate(messages) if n not in failed)
         return {
             "Successful": [{"Id": entry["Id"]} for n, entry in enumerate(entries) if n not in failed],
             "Failed": [{"Id": entries[n]["Id"], "Code": "InternalError", "SenderFault": False} for n in failed],
@@ -75,86 +75,92 @@ class Unsteady:
         return SqsOutbox(lambda: self, "q", views, self.pauses.append)
 
 
-def received(client: Calls, url: str) -> list[Received]:
-    """All that the queue brings until it brings no more; it keeps none of it."""
-    found: list[Received] = []
-    while (event := brought(client, url))["Records"]:
+def receive_all(client: ServiceClient, url: str) -> list[ReceivedMessage]:
+    """Receive and delete all messages of the queue."""
+    messages: list[ReceivedMessage] = []
+    while (event := receive_batch(client, url))["Records"]:
         delete(client, url, event)
-        found += sqs.received(event)
-    return found
+        messages += sqs.parse_delivery_messages(event)
+    return messages
 
 
-def test_messages_of_the_same_observer_and_key_are_one_group(client: Calls, url: str, outbox: SqsOutbox) -> None:
+def test_messages_of_same_observer_and_key_share_a_group(client: ServiceClient, url: str, outbox: SqsOutbox) -> None:
     same = [a_delivery(1), a_delivery(2), a_delivery(3, address="anna")]
     others = [a_delivery(4, key="/job/2"), a_delivery(5, observer="dev"), a_delivery(6, server=2), a_delivery(7, "")]
     outbox.put([*same, *others])
-    groups = {one.queued.delivery: one.group for one in received(client, url) if isinstance(one.queued, Queued)}
+    groups = {
+        message.message.delivery: message.group
+        for message in receive_all(client, url)
+        if isinstance(message.message, DeliveryMessage)
+    }
     assert set(groups) == {*same, *others}
-    assert len({groups[one] for one in same}) == 1
+    assert len({groups[item] for item in same}) == 1
     assert len(set(groups.values())) == 5
     assert all(len(group) == 32 and group.isalnum() for group in groups.values())
 
 
-def test_a_message_is_the_delivery_and_the_queue_drops_its_repeats(client: Calls, url: str, outbox: SqsOutbox) -> None:
+def test_put_sends_delivery_and_queue_drops_repeats(client: ServiceClient, url: str, outbox: SqsOutbox) -> None:
     outbox.put([ONE])
     outbox.put([ONE, a_delivery(2)])
-    assert [one.queued for one in received(client, url)] == [Queued(ONE), Queued(a_delivery(2))]
+    assert [item.message for item in receive_all(client, url)] == [DeliveryMessage(ONE), DeliveryMessage(a_delivery(2))]
 
 
-def test_many_are_sent_in_tens(sqlite_views: SqliteViews) -> None:
-    client = Unsteady(lambda _batch, _messages: ())
+def test_put_sends_batches_of_ten(sqlite_views: SqliteViews) -> None:
+    client = UnreliableClient(lambda _batch, _messages: ())
     client.outbox(sqlite_views).put([a_delivery(n, f"/job/{n}") for n in range(25)])
-    assert [len(batch) for batch in client.batches] == [BATCH, BATCH, 5]
+    assert [len(batch) for batch in client.batches] == [MAX_BATCH, MAX_BATCH, 5]
 
 
-def test_of_each_group_only_one_is_sent_at_once(sqlite_views: SqliteViews) -> None:
-    client = Unsteady(lambda _batch, _messages: ())
+def test_put_sends_one_message_per_group_and_batch(sqlite_views: SqliteViews) -> None:
+    client = UnreliableClient(lambda _batch, _messages: ())
     client.outbox(sqlite_views).put([a_delivery(1), a_delivery(2), a_delivery(3, "/job/2"), a_delivery(4)])
-    assert [[one.delivery.event.session for one in batch] for batch in client.batches] == [[1, 3], [2], [4]]
+    assert [[item.delivery.event.session for item in batch] for batch in client.batches] == [[1, 3], [2], [4]]
 
 
-def test_what_the_queue_did_not_take_is_sent_again_and_nothing_overtakes_it(sqlite_views: SqliteViews) -> None:
-    some = [a_delivery(n, f"/job/{n % 12}") for n in range(100)]
-    client = Unsteady(lambda batch, messages: range(0, len(messages), 3) if batch % 3 else ())
-    client.outbox(sqlite_views).put(some)
-    assert sorted(one.delivery.event for one in client.sent) == [one.event for one in some]
-    for key in {one.key for one in some}:
-        assert [one.delivery for one in client.sent if one.delivery.key == key] == [
-            one for one in some if one.key == key
+def test_put_resends_rejected_messages_in_order(sqlite_views: SqliteViews) -> None:
+    deliveries = [a_delivery(n, f"/job/{n % 12}") for n in range(100)]
+    client = UnreliableClient(lambda batch, messages: range(0, len(messages), 3) if batch % 3 else ())
+    client.outbox(sqlite_views).put(deliveries)
+    assert sorted(item.delivery.event for item in client.sent) == [item.event for item in deliveries]
+    for key in {item.key for item in deliveries}:
+        assert [item.delivery for item in client.sent if item.delivery.key == key] == [
+            item for item in deliveries if item.key == key
         ]
     assert set(client.pauses) == {0.1, 0.2}
 
 
-def test_what_the_queue_never_takes_is_unavailable(sqlite_views: SqliteViews) -> None:
-    some = [a_delivery(n, f"/job/{n}") for n in range(12)]
-    client = Unsteady(lambda _batch, messages: [n for n, one in enumerate(messages) if one.delivery == some[1]])
-    with pytest.raises(Unavailable, match="SQS does not take deliveries: InternalError"):
-        client.outbox(sqlite_views).put(some)
-    assert (len(client.batches), client.pauses) == (ATTEMPTS, [0.1, 0.2, 0.4])
+def test_put_rejected_repeatedly_raises_unavailable(sqlite_views: SqliteViews) -> None:
+    deliveries = [a_delivery(n, f"/job/{n}") for n in range(12)]
+    client = UnreliableClient(
+        lambda _batch, messages: [n for n, item in enumerate(messages) if item.delivery == deliveries[1]]
+    )
+    with pytest.raises(Unavailable, match="SQS rejected deliveries 4 times: InternalError"):
+        client.outbox(sqlite_views).put(deliveries)
+    assert (len(client.batches), client.pauses) == (MAX_SEND_ATTEMPTS, [0.1, 0.2, 0.4])
 
 
-def test_a_message_about_which_the_queue_says_nothing_is_sent_again(sqlite_views: SqliteViews) -> None:
-    class Silent(Unsteady):
+def test_put_resends_messages_without_result(sqlite_views: SqliteViews) -> None:
+    class Silent(UnreliableClient):
         def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
             answer = super().call(operation, params)
             return answer if len(self.batches) > 1 else {}
 
     client = Silent(lambda _batch, _messages: ())
     client.outbox(sqlite_views).put([ONE])
-    assert client.batches == [[Queued(ONE)]] * 2
+    assert client.batches == [[DeliveryMessage(ONE)]] * 2
 
 
-def test_a_queue_that_does_not_exist_is_unavailable(client: Calls, sqlite_views: SqliteViews) -> None:
+def test_put_to_missing_queue_raises_unavailable(client: ServiceClient, sqlite_views: SqliteViews) -> None:
     nowhere = "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo"
-    with pytest.raises(Unavailable, match="SQS refuses: QueueDoesNotExist"):
+    with pytest.raises(Unavailable, match="SQS rejected SendMessageBatch: QueueDoesNotExist"):
         SqsOutbox(lambda: client, nowhere, sqlite_views).put([ONE])
 
 
 @pytest.mark.usefixtures("aws_environment")
-def test_an_sqs_that_cannot_be_reached_is_unavailable(sqlite_views: SqliteViews) -> None:
+def test_unreachable_sqs_raises_unavailable(sqlite_views: SqliteViews) -> None:
     with create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    with a_client(f"http://127.0.0.1:{port}") as opened:
+    with open_client(f"http://127.0.0.1:{port}") as opened:
         outbox = SqsOutbox(lambda: opened, f"http://127.0.0.1:{port}/1/q.fifo", sqlite_views)
         with pytest.raises(Unavailable, match="SQS cannot be reached: "):
             outbox.put([ONE])
@@ -162,111 +168,111 @@ def test_an_sqs_that_cannot_be_reached_is_unavailable(sqlite_views: SqliteViews)
             outbox.postpone(["r"], 1.0)
 
 
-def test_a_retry_is_another_message_for_the_queue_and_marks_the_record(
-    client: Calls, url: str, outbox: SqsOutbox, sqlite_views: SqliteViews
+def test_retry_sends_new_message_and_updates_record(
+    client: ServiceClient, url: str, outbox: SqsOutbox, sqlite_views: SqliteViews
 ) -> None:
     outbox.put([ONE])
     park(outbox)
     assert outbox.retry(1, "ops", [ONE.id]) == 1
-    assert [one.queued for one in received(client, url)] == [Queued(ONE), Queued(ONE, 1)]
+    assert [item.message for item in receive_all(client, url)] == [DeliveryMessage(ONE), DeliveryMessage(ONE, 1)]
     (record,) = sqlite_views.range("1/parked/ops", "", "2")
-    assert (record.item, record.to, outbox.parked(1, "ops", "", 10)) == (ONE.id, 2, [])
+    assert (record.item, record.version, outbox.parked(1, "ops", "", 10)) == (ONE.id, 2, [])
 
 
-def test_what_cannot_be_queued_again_stays_parked(client: Calls, sqlite_views: SqliteViews) -> None:
+def test_failed_retry_leaves_delivery_parked(client: ServiceClient, sqlite_views: SqliteViews) -> None:
     outbox = SqsOutbox(lambda: client, "https://sqs.eu-central-1.amazonaws.com/123456789012/nowhere.fifo", sqlite_views)
     park(outbox)
     with pytest.raises(Unavailable):
         outbox.retry(1, "ops", [ONE.id])
-    assert [one.delivery for one in outbox.parked(1, "ops", "", 10)] == [ONE]
+    assert [item.delivery for item in outbox.parked(1, "ops", "", 10)] == [ONE]
 
 
-def park(records: DeliveryRecords, retry: int = 0, seen: Standing | None = None) -> None:
-    """Park the delivery after so many retries."""
-    queued = Queued(ONE, retry)
-    records.park(queued, Parked(ONE, 5, "no", LATE_MS), records.standing(queued) if seen is None else seen)
+def park(records: DeliveryStates, retry: int = 0, seen: DeliveryState | None = None) -> None:
+    """Park the delivery in its retry number `retry`."""
+    message = DeliveryMessage(ONE, retry)
+    records.park(message, Parked(ONE, 5, "no", LATE_MS), records.state(message) if seen is None else seen)
 
 
-def test_two_who_retry_at_the_same_time_are_told_apart(records: DeliveryRecords) -> None:
+def test_concurrent_retries_count_once(records: DeliveryStates) -> None:
     park(records)
-    ours, theirs = (records.to_retry(1, "ops", [ONE.id])[ONE.id] for _ in range(2))
-    assert (ours, ours == theirs) == (Queued(ONE, 1), True)
-    assert [records.retried(ours), records.retried(theirs)] == [True, False]
+    ours, theirs = (records.parked_messages(1, "ops", [ONE.id])[ONE.id] for _ in range(2))
+    assert (ours, ours == theirs) == (DeliveryMessage(ONE, 1), True)
+    assert [records.mark_retried(ours), records.mark_retried(theirs)] == [True, False]
 
 
-def test_what_was_parked_again_meanwhile_is_not_taken_off_the_list_by_an_earlier_retry(
-    records: DeliveryRecords,
+def test_mark_retried_ignores_delivery_parked_again(
+    records: DeliveryStates,
 ) -> None:
     park(records)
-    late = records.to_retry(1, "ops", [ONE.id])[ONE.id]
-    assert records.retried(Queued(ONE, 1))
+    late = records.parked_messages(1, "ops", [ONE.id])[ONE.id]
+    assert records.mark_retried(DeliveryMessage(ONE, 1))
     park(records, retry=1)
-    assert not records.retried(late)
+    assert not records.mark_retried(late)
     assert len(records.parked(1, "ops", "", 10)) == 1
 
 
-@pytest.mark.parametrize("first", ["told", "parked"])
-def test_what_is_told_by_one_and_given_up_by_another_is_told(first: str, records: DeliveryRecords) -> None:
-    queued = Queued(ONE)
-    seen = records.tried(queued, 5, records.standing(queued))
-    if first == "told":
-        records.done(queued, "sent", seen)
+@pytest.mark.parametrize("first", ["sent", "parked"])
+def test_delivery_sent_and_parked_concurrently_is_sent(first: str, records: DeliveryStates) -> None:
+    message = DeliveryMessage(ONE)
+    seen = records.record_attempt(message, 5, records.state(message))
+    if first == "sent":
+        records.record_done(message, "sent", seen)
         park(records, seen=seen)
     else:
         park(records, seen=seen)
-        records.done(queued, "sent", seen)
-    assert (records.standing(queued).state, records.parked(1, "ops", "", 10)) == ("sent", [])
+        records.record_done(message, "sent", seen)
+    assert (records.state(message).state, records.parked(1, "ops", "", 10)) == ("sent", [])
 
 
-def test_a_try_of_what_is_told_meanwhile_is_not_counted(records: DeliveryRecords) -> None:
-    queued = Queued(ONE)
-    seen = records.standing(queued)
-    records.done(queued, "sent", seen)
-    assert records.tried(queued, 1, seen) == Standing(state="sent", version=1)
+def test_record_attempt_of_sent_delivery_changes_nothing(records: DeliveryStates) -> None:
+    message = DeliveryMessage(ONE)
+    seen = records.state(message)
+    records.record_done(message, "sent", seen)
+    assert records.record_attempt(message, 1, seen) == DeliveryState(state="sent", version=1)
 
 
-def test_to_park_twice_is_to_park_once(records: DeliveryRecords) -> None:
-    park(records, seen=Standing())
-    park(records, seen=Standing())
+def test_park_twice_lists_delivery_once(records: DeliveryStates) -> None:
+    park(records, seen=DeliveryState())
+    park(records, seen=DeliveryState())
     assert records.parked(1, "ops", "", 10) == [Parked(ONE, 5, "no", LATE_MS)]
-    assert records.retried(Queued(ONE, 1))
-    park(records, seen=Standing())
+    assert records.mark_retried(DeliveryMessage(ONE, 1))
+    park(records, seen=DeliveryState())
     assert records.parked(1, "ops", "", 10) == []
 
 
-class Writes(SqliteViews):
-    """Counts what it is asked for."""
+class RecordingViews(SqliteViews):
+    """Records all reads and writes."""
 
-    asked: list[str]
+    calls: list[str]
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        self.asked.append(f"get {view}")
+        self.calls.append(f"get {view}")
         return super().get(view, items)
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        self.asked += (f"put {change.record.view}" for change in changes)
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        self.calls += (f"put {change.record.view}" for change in changes)
         return super().put(changes)
 
 
-def test_a_delivery_that_goes_well_costs_one_read_and_one_write(tmp_path: Path) -> None:
+def test_successful_delivery_costs_one_read_and_one_write(tmp_path: Path) -> None:
     database = Database(tmp_path / "counted.sqlite", SCHEMA)
-    views = Writes(database)
-    views.asked = []
-    records = DeliveryRecords(views)
-    records.done(Queued(ONE), "sent", records.standing(Queued(ONE)))
-    assert views.asked == ["get 1/delivery/ops", "put 1/delivery/ops"]
+    views = RecordingViews(database)
+    views.calls = []
+    records = DeliveryStates(views)
+    records.record_done(DeliveryMessage(ONE), "sent", records.state(DeliveryMessage(ONE)))
+    assert views.calls == ["get 1/delivery/ops", "put 1/delivery/ops"]
     database.close()
 
 
-def test_more_than_a_limit_is_not_counted(records: DeliveryRecords, sqlite_views: SqliteViews) -> None:
+def test_counts_stop_at_limit(records: DeliveryStates, sqlite_views: SqliteViews) -> None:
     data = '{"state":"sent","retry":0,"tries":0}'
-    rows = [Record("1/delivery/ops", f"1.{n}.1/ops", 1, data) for n in range(MOST_COUNTED + 10)]
-    sqlite_views.put([Change(record, None) for record in rows])
-    assert records.counts(1, "ops") == {"waiting": -1, "parked": 0, "sent": MOST_COUNTED, "dropped": 0}
+    rows = [Record("1/delivery/ops", f"1.{n}.1/ops", 1, data) for n in range(MAX_COUNTED + 10)]
+    sqlite_views.put([ConditionalWrite(record, None) for record in rows])
+    assert records.counts(1, "ops") == {"waiting": -1, "parked": 0, "sent": MAX_COUNTED, "dropped": 0}
 
 
-class Postponing:
-    """Remembers what is postponed."""
+class PostponingClient:
+    """Records postponed messages."""
 
     def __init__(self) -> None:
         self.entries: list[list[dict[str, Any]]] = []
@@ -278,12 +284,12 @@ class Postponing:
 
 
 @pytest.mark.parametrize(
-    ("pause_s", "hidden_s"), [(0.0, 0), (0.1, 1), (2.0, 2), (900.0, 900), (10.0**6, LONGEST_PAUSE_S)]
+    ("pause_s", "hidden_s"), [(0.0, 0), (0.1, 1), (2.0, 2), (900.0, 900), (10.0**6, MAX_VISIBILITY_TIMEOUT_S)]
 )
-def test_a_pause_is_whole_seconds_and_within_what_sqs_allows(
+def test_postpone_rounds_up_and_caps_visibility_timeout(
     pause_s: float, hidden_s: int, sqlite_views: SqliteViews
 ) -> None:
-    client = Postponing()
+    client = PostponingClient()
     SqsOutbox(lambda: client, "q", sqlite_views).postpone([f"r{n}" for n in range(12)], pause_s)
     assert [len(entries) for entries in client.entries] == [10, 2]
     assert [entry["ReceiptHandle"] for entry in chain(*client.entries)] == [f"r{n}" for n in range(12)]
@@ -291,36 +297,40 @@ def test_a_pause_is_whole_seconds_and_within_what_sqs_allows(
 
 
 def sessions(event: dict[str, Any]) -> list[int]:
-    return [one.queued.delivery.event.session for one in sqs.received(event) if isinstance(one.queued, Queued)]
+    return [
+        item.message.delivery.event.session
+        for item in sqs.parse_delivery_messages(event)
+        if isinstance(item.message, DeliveryMessage)
+    ]
 
 
-def test_a_group_is_brought_in_order_and_not_while_its_first_is_postponed(
-    ministack: str, ministack_views: DynamoViews
-) -> None:
-    with a_client(ministack) as client:
+def test_postponed_group_blocks_its_later_messages(ministack: str, ministack_views: DynamoViews) -> None:
+    with open_client(ministack) as client:
         url = create_queue(client)
         outbox = SqsOutbox(lambda: client, url, ministack_views)
         outbox.put([a_delivery(1), a_delivery(2), a_delivery(3, "/job/2"), a_delivery(4)])
-        event = brought(client, url)
+        event = receive_batch(client, url)
         assert sorted(sessions(event)) == [1, 2, 3, 4]
-        group = [one.receipt for one in sqs.received(event) if one.group == sqs.received(event)[0].group]
+        group = [
+            item.receipt
+            for item in sqs.parse_delivery_messages(event)
+            if item.group == sqs.parse_delivery_messages(event)[0].group
+        ]
         outbox.postpone(group, 3_600.0)
         delete(client, url, event, but=[record["messageId"] for record in event["Records"]][:1])
         outbox.put([a_delivery(5), a_delivery(6, "/job/2")])
-        assert sessions(brought(client, url)) == [6]
+        assert sessions(receive_batch(client, url)) == [6]
 
 
-def test_a_group_that_is_postponed_for_no_time_comes_again_at_once_and_in_order(
-    ministack: str, ministack_views: DynamoViews
-) -> None:
-    with a_client(ministack) as client:
+def test_group_postponed_by_zero_is_received_again_in_order(ministack: str, ministack_views: DynamoViews) -> None:
+    with open_client(ministack) as client:
         url = create_queue(client)
         outbox = SqsOutbox(lambda: client, url, ministack_views)
-        some: list[Delivery] = [a_delivery(n) for n in range(1, 8)]
-        outbox.put(some)
-        first = sqs.received(brought(client, url))
-        outbox.postpone([one.receipt for one in first], 0.0)
-        again = sqs.received(brought(client, url))
-        assert [one.queued for one in again] == [Queued(one) for one in some]
-        assert [one.receives for one in again] == [2] * 7
-        assert [one.sequence for one in again] == sorted(one.sequence for one in again)
+        deliveries: list[Delivery] = [a_delivery(n) for n in range(1, 8)]
+        outbox.put(deliveries)
+        first = sqs.parse_delivery_messages(receive_batch(client, url))
+        outbox.postpone([item.receipt for item in first], 0.0)
+        again = sqs.parse_delivery_messages(receive_batch(client, url))
+        assert [item.message for item in again] == [DeliveryMessage(item) for item in deliveries]
+        assert [item.receives for item in again] == [2] * 7
+        assert [item.sequence for item in again] == sorted(item.sequence for item in again)

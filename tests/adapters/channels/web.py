@@ -1,4 +1,4 @@
-"""What a web server on loopback may do with a request."""
+"""Scripts for web servers on loopback."""
 
 import socket
 from threading import Event
@@ -7,7 +7,7 @@ from tests.adapters.channels.servers import Script, close
 
 
 def request_of(connection: socket.socket) -> tuple[str, dict[str, str], bytes]:
-    """The first line, the headers by lower-case name, and the body of what a client sent."""
+    """Read a request: its first line, the headers by lower-case name, and the body."""
     with connection.makefile("rb") as stream:
         first = stream.readline().decode().strip()
         headers: dict[str, str] = {}
@@ -18,13 +18,13 @@ def request_of(connection: socket.socket) -> tuple[str, dict[str, str], bytes]:
 
 
 def answer(status: str, *headers: str, body: bytes = b"", then: Script = close) -> Script:
-    """Take a request and answer it, as well-behaved servers do."""
+    """Read a request and send a valid response."""
     head = "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *headers, "", ""]).encode()
     return send(head + body, then)
 
 
 def send(content: bytes, then: Script = close) -> Script:
-    """Take a request and send `content`, whatever that is."""
+    """Read a request and send `content`, valid or not."""
 
     def script(connection: socket.socket, over: Event) -> None:
         request_of(connection)

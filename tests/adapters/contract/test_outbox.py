@@ -1,4 +1,4 @@
-"""What every outbox promises, with whoever delivers from it: SQLite with the courier, SQS with the function."""
+"""Contract of the `Outbox` port: SQLite with the delivery worker, and SQS with the Lambda function."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -13,247 +13,262 @@ from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SCHEMA, SqliteOutbox
-from chalicelib.domain.notifications.delivery import TRIES, Delivery, Dropped, Failed, Parked
+from chalicelib.domain.notifications.delivery import MAX_TRIES, Delivery, DeliveryFailed, Dropped, Parked
 from chalicelib.lambda_events import sqs
-from chalicelib.services.notifications.deliverer import Delivering
+from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import deliver_batch
 from chalicelib.services.ports import Outbox
-from infra.server.processes.delivery_worker import Courier
-from tests.adapters.channels.queues import Teller, a_client, a_delivery, brought, create_queue, delete
+from infra.server.processes.delivery_worker import DeliveryWorker
+from tests.adapters.channels.queues import FakeDeliverer, a_delivery, create_queue, delete, open_client, receive_batch
 
-DEADLINE_S = 60.0
-LOOK_S = 0.02
-BUSY = Failed("the channel is busy", 0.0)
-REFUSED = Failed("the channel refuses it", None)
+TEST_TIMEOUT_S = 60.0
+POLL_INTERVAL_S = 0.02
+BUSY = DeliveryFailed("the channel is busy", 0.0)
+REFUSED = DeliveryFailed("the channel refuses it", None)
 
 
 @dataclass
-class Site:
-    """An outbox, and how its deliveries are made."""
+class OutboxUnderTest:
+    """An outbox, and a function that delivers from it."""
 
     outbox: Outbox
-    teller: Teller
-    turn: Callable[[], object]
-    """Deliver some of what waits."""
+    deliverer: FakeDeliverer
+    deliver_some: Callable[[], object]
+    """Deliver some of the waiting deliveries."""
 
     def put(self, *deliveries: Delivery) -> None:
         self.outbox.put(deliveries)
 
-    def until(self, is_so: Callable[[], bool]) -> None:
-        """Deliver until something is so."""
-        deadline = time.monotonic() + DEADLINE_S
-        while not is_so():
+    def deliver_until(self, condition: Callable[[], bool]) -> None:
+        """Deliver until the condition holds."""
+        deadline = time.monotonic() + TEST_TIMEOUT_S
+        while not condition():
             assert time.monotonic() < deadline
-            self.turn()
-            Event().wait(LOOK_S)
+            self.deliver_some()
+            Event().wait(POLL_INTERVAL_S)
 
-    def until_told(self, *deliveries: Delivery) -> None:
-        """Deliver until the last of these is told, or until there is nothing more to tell."""
-        self.until(lambda: set(self.told) >= {one.id for one in deliveries} and self._is_settled(*deliveries))
+    def deliver_until_sent(self, *deliveries: Delivery) -> None:
+        """Deliver until all of these are sent and counted."""
+        self.deliver_until(
+            lambda: (
+                set(self.sent_ids) >= {delivery.id for delivery in deliveries}
+                and self._are_counted_as_sent(*deliveries)
+            )
+        )
 
-    def until_parked(self, *deliveries: Delivery) -> None:
-        self.until(lambda: {one.id for one in deliveries} <= {one.delivery.id for one in self.parked()})
+    def deliver_until_parked(self, *deliveries: Delivery) -> None:
+        self.deliver_until(
+            lambda: {delivery.id for delivery in deliveries} <= {delivery.delivery.id for delivery in self.parked()}
+        )
 
-    def parked(self, observer: str = "ops", after: str = "", most: int = 100, server: int = 1) -> list[Parked]:
-        return self.outbox.parked(server, observer, after, most)
+    def parked(self, observer: str = "ops", after: str = "", limit: int = 100, server: int = 1) -> list[Parked]:
+        return self.outbox.parked(server, observer, after, limit)
 
     @property
-    def told(self) -> list[str]:
-        return [one.id for one in self.teller.told]
+    def sent_ids(self) -> list[str]:
+        return [delivery.id for delivery in self.deliverer.sent]
 
-    def _is_settled(self, *deliveries: Delivery) -> bool:
-        sent = sum(self.outbox.counts(*lane)["sent"] for lane in {(one.server, one.observer) for one in deliveries})
+    def _are_counted_as_sent(self, *deliveries: Delivery) -> bool:
+        sent = sum(
+            self.outbox.counts(*lane)["sent"]
+            for lane in {(delivery.server, delivery.observer) for delivery in deliveries}
+        )
         return sent >= len(deliveries)
 
 
 @pytest.fixture
-def sqlite_site(tmp_path: Path) -> Iterator[Site]:
+def sqlite_outbox(tmp_path: Path) -> Iterator[OutboxUnderTest]:
     database = Database(tmp_path / "outbox.sqlite", SCHEMA)
-    outbox, teller = SqliteOutbox(database), Teller()
-    courier = Courier(outbox, cast(Delivering, teller))
-    yield Site(outbox, teller, courier.look)
-    courier.stop()
+    outbox, deliverer = SqliteOutbox(database), FakeDeliverer()
+    worker = DeliveryWorker(outbox, cast(Deliverer, deliverer))
+    yield OutboxUnderTest(outbox, deliverer, worker.poll)
+    worker.stop()
     database.close()
 
 
 @pytest.fixture
-def sqs_site(ministack: str, ministack_views: DynamoViews) -> Iterator[Site]:
-    with a_client(ministack) as client:
-        url, teller = create_queue(client), Teller()
+def sqs_outbox(ministack: str, ministack_views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    with open_client(ministack) as client:
+        url, deliverer = create_queue(client), FakeDeliverer()
         outbox = SqsOutbox(lambda: client, url, ministack_views)
 
-        def turn() -> None:
-            event = brought(client, url)
-            failed = deliver_batch(sqs.received(event), teller, outbox, _now_ms, lambda: 60_000)
+        def deliver_some() -> None:
+            event = receive_batch(client, url)
+            failed = deliver_batch(sqs.parse_delivery_messages(event), deliverer, outbox, _now_ms, lambda: 60_000)
             delete(client, url, event, but=failed)
 
-        yield Site(outbox, teller, turn)
+        yield OutboxUnderTest(outbox, deliverer, deliver_some)
 
 
 @pytest.fixture(params=["sqlite", "sqs"])
-def site(request: pytest.FixtureRequest) -> Site:
+def under_test(request: pytest.FixtureRequest) -> OutboxUnderTest:
     """Each outbox, empty."""
-    found: Site = request.getfixturevalue(f"{request.param}_site")
-    return found
+    outbox_under_test: OutboxUnderTest = request.getfixturevalue(f"{request.param}_outbox")
+    return outbox_under_test
 
 
-def test_what_is_put_is_told_once_in_order_for_each_key(site: Site) -> None:
-    some = [a_delivery(n, f"/job/{n % 3}") for n in range(1, 24)]
-    site.put(*some)
-    site.until_told(*some)
-    assert sorted(site.teller.told, key=lambda one: (one.key, one.event)) == sorted(
-        some, key=lambda one: (one.key, one.event)
+def test_put_deliveries_are_sent_once_in_order_per_key(under_test: OutboxUnderTest) -> None:
+    deliveries = [a_delivery(n, f"/job/{n % 3}") for n in range(1, 24)]
+    under_test.put(*deliveries)
+    under_test.deliver_until_sent(*deliveries)
+    assert sorted(under_test.deliverer.sent, key=lambda delivery: (delivery.key, delivery.event)) == sorted(
+        deliveries, key=lambda delivery: (delivery.key, delivery.event)
     )
     for key in ("/job/0", "/job/1", "/job/2"):
-        assert [one for one in site.teller.told if one.key == key] == [one for one in some if one.key == key]
+        assert [delivery for delivery in under_test.deliverer.sent if delivery.key == key] == [
+            delivery for delivery in deliveries if delivery.key == key
+        ]
 
 
-def test_every_member_of_a_delivery_arrives(site: Site) -> None:
-    strange = 'ß 日本 🎉 \x01 \x7f \uffff \\ " \n'
-    one = a_delivery(key=strange, address="Ärna <a@example.org>", replay="r-1")
-    site.put(one)
-    site.until_told(one)
-    assert site.teller.told == [one]
+def test_put_delivery_is_sent_with_all_fields(under_test: OutboxUnderTest) -> None:
+    unusual_text = 'ß 日本 🎉 \x01 \x7f \uffff \\ " \n'
+    delivery = a_delivery(key=unusual_text, address="Ärna <a@example.org>", replay="r-1")
+    under_test.put(delivery)
+    under_test.deliver_until_sent(delivery)
+    assert under_test.deliverer.sent == [delivery]
 
 
-def test_nothing_put_is_nothing_told(site: Site) -> None:
-    site.put()
-    site.turn()
-    assert (site.told, site.parked(), site.outbox.retry(1, "ops", [])) == ([], [], 0)
+def test_put_of_nothing_sends_nothing(under_test: OutboxUnderTest) -> None:
+    under_test.put()
+    under_test.deliver_some()
+    assert (under_test.sent_ids, under_test.parked(), under_test.outbox.retry(1, "ops", [])) == ([], [], 0)
 
 
-def test_a_delivery_that_is_put_again_is_not_told_again(site: Site) -> None:
+def test_put_of_same_delivery_sends_it_once(under_test: OutboxUnderTest) -> None:
     first, second = a_delivery(1), a_delivery(2)
-    site.put(first)
-    site.put(first)
-    site.until_told(first)
-    site.put(first, second)
-    site.until_told(first, second)
-    assert site.told == [first.id, second.id]
+    under_test.put(first)
+    under_test.put(first)
+    under_test.deliver_until_sent(first)
+    under_test.put(first, second)
+    under_test.deliver_until_sent(first, second)
+    assert under_test.sent_ids == [first.id, second.id]
 
 
-def test_those_behind_one_that_fails_wait_and_lose_no_tries_of_their_own(site: Site) -> None:
+def test_failing_delivery_delays_later_ones_of_its_key(under_test: OutboxUnderTest) -> None:
     first, second = a_delivery(1), a_delivery(2)
-    site.teller.expect(first, BUSY, BUSY, BUSY, BUSY)
-    site.teller.expect(second, BUSY)
-    site.put(first, second)
-    site.until_told(first, second)
-    assert site.teller.tries == [*((first.id, n) for n in range(1, 6)), (second.id, 1), (second.id, 2)]
-    assert site.parked() == []
+    under_test.deliverer.set_outcomes(first, BUSY, BUSY, BUSY, BUSY)
+    under_test.deliverer.set_outcomes(second, BUSY)
+    under_test.put(first, second)
+    under_test.deliver_until_sent(first, second)
+    assert under_test.deliverer.tries == [*((first.id, n) for n in range(1, 6)), (second.id, 1), (second.id, 2)]
+    assert under_test.parked() == []
 
 
-def test_those_with_other_keys_or_observers_do_not_wait(site: Site) -> None:
+def test_failing_delivery_does_not_delay_other_keys(under_test: OutboxUnderTest) -> None:
     stuck = a_delivery(1)
     others = [a_delivery(2, key="/job/2"), a_delivery(3, observer="dev"), a_delivery(4, server=2)]
-    site.teller.expect(stuck, *[BUSY] * 1_000)
-    site.put(stuck, *others)
-    site.until_told(*others)
-    assert sorted(site.told) == sorted(one.id for one in others)
+    under_test.deliverer.set_outcomes(stuck, *[BUSY] * 1_000)
+    under_test.put(stuck, *others)
+    under_test.deliver_until_sent(*others)
+    assert sorted(under_test.sent_ids) == sorted(delivery.id for delivery in others)
 
 
-def test_what_is_refused_is_parked_with_its_error_and_those_behind_it_go_on(site: Site) -> None:
+def test_refused_delivery_is_parked_and_next_is_sent(under_test: OutboxUnderTest) -> None:
     refused, behind = a_delivery(1), a_delivery(2)
-    site.teller.expect(refused, REFUSED)
+    under_test.deliverer.set_outcomes(refused, REFUSED)
     before_ms = _now_ms()
-    site.put(refused, behind)
-    site.until_told(behind)
-    (parked,) = site.parked()
+    under_test.put(refused, behind)
+    under_test.deliver_until_sent(behind)
+    (parked,) = under_test.parked()
     assert parked == Parked(refused, 1, "the channel refuses it", parked.at_ms)
     assert before_ms <= parked.at_ms <= _now_ms()
-    assert site.told == [behind.id]
+    assert under_test.sent_ids == [behind.id]
 
 
-def test_the_tries_before_it_was_parked_are_told(site: Site) -> None:
-    one = a_delivery()
-    site.teller.expect(one, *[BUSY] * (TRIES - 1), REFUSED)
-    site.put(one)
-    site.until_parked(one)
-    assert [parked.tries for parked in site.parked()] == [TRIES]
+def test_parked_delivery_counts_its_tries(under_test: OutboxUnderTest) -> None:
+    delivery = a_delivery()
+    under_test.deliverer.set_outcomes(delivery, *[BUSY] * (MAX_TRIES - 1), REFUSED)
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    assert [parked.tries for parked in under_test.parked()] == [MAX_TRIES]
 
 
-def test_a_parked_delivery_that_is_put_again_stays_parked(site: Site) -> None:
-    one, behind = a_delivery(1), a_delivery(2)
-    site.teller.expect(one, REFUSED)
-    site.put(one)
-    site.until_parked(one)
-    site.put(one, behind)
-    site.until_told(behind)
-    assert (site.told, [parked.delivery for parked in site.parked()]) == ([behind.id], [one])
+def test_put_of_parked_delivery_keeps_it_parked(under_test: OutboxUnderTest) -> None:
+    delivery, behind = a_delivery(1), a_delivery(2)
+    under_test.deliverer.set_outcomes(delivery, REFUSED)
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    under_test.put(delivery, behind)
+    under_test.deliver_until_sent(behind)
+    assert (under_test.sent_ids, [parked.delivery for parked in under_test.parked()]) == ([behind.id], [delivery])
 
 
-def test_parked_deliveries_are_listed_in_order_of_their_ids_page_by_page(site: Site) -> None:
-    some = [a_delivery(n, key=f"/job/{n}") for n in (1, 10, 2, 3, 11)]
+def test_parked_returns_pages_in_order_of_ids(under_test: OutboxUnderTest) -> None:
+    deliveries = [a_delivery(n, key=f"/job/{n}") for n in (1, 10, 2, 3, 11)]
     others = [a_delivery(1, observer="dev"), a_delivery(1, server=2)]
-    for one in (*some, *others):
-        site.teller.expect(one, REFUSED)
-    site.put(*some, *others)
-    site.until_parked(*some)
-    ids = sorted(one.id for one in some)
-    assert [one.delivery.id for one in site.parked()] == ids
-    assert [one.delivery.id for one in site.parked(most=2)] == ids[:2]
-    assert [one.delivery.id for one in site.parked(after=ids[1], most=2)] == ids[2:4]
-    assert site.parked(after=ids[-1]) == []
-    site.until(lambda: len(site.parked("dev")) == 1 and len(site.parked(server=2)) == 1)
+    for delivery in (*deliveries, *others):
+        under_test.deliverer.set_outcomes(delivery, REFUSED)
+    under_test.put(*deliveries, *others)
+    under_test.deliver_until_parked(*deliveries)
+    ids = sorted(delivery.id for delivery in deliveries)
+    assert [delivery.delivery.id for delivery in under_test.parked()] == ids
+    assert [delivery.delivery.id for delivery in under_test.parked(limit=2)] == ids[:2]
+    assert [delivery.delivery.id for delivery in under_test.parked(after=ids[1], limit=2)] == ids[2:4]
+    assert under_test.parked(after=ids[-1]) == []
+    under_test.deliver_until(lambda: len(under_test.parked("dev")) == 1 and len(under_test.parked(server=2)) == 1)
 
 
-def test_a_parked_delivery_that_is_retried_is_told_and_listed_no_more(site: Site) -> None:
-    some = [a_delivery(n, key=f"/job/{n}") for n in (1, 2, 3)]
-    for one in some:
-        site.teller.expect(one, BUSY, REFUSED)
-    site.put(*some)
-    site.until_parked(*some)
-    assert site.outbox.retry(1, "ops", [some[0].id, some[1].id]) == 2
-    assert [one.delivery for one in site.parked()] == some[2:]
-    site.until_told(*some[:2])
-    assert sorted(site.teller.tries[6:]) == [(some[0].id, 1), (some[1].id, 1)]
-    assert [one.delivery for one in site.parked()] == some[2:]
+def test_retry_sends_parked_delivery(under_test: OutboxUnderTest) -> None:
+    deliveries = [a_delivery(n, key=f"/job/{n}") for n in (1, 2, 3)]
+    for delivery in deliveries:
+        under_test.deliverer.set_outcomes(delivery, BUSY, REFUSED)
+    under_test.put(*deliveries)
+    under_test.deliver_until_parked(*deliveries)
+    assert under_test.outbox.retry(1, "ops", [deliveries[0].id, deliveries[1].id]) == 2
+    assert [delivery.delivery for delivery in under_test.parked()] == deliveries[2:]
+    under_test.deliver_until_sent(*deliveries[:2])
+    assert sorted(under_test.deliverer.tries[6:]) == [(deliveries[0].id, 1), (deliveries[1].id, 1)]
+    assert [delivery.delivery for delivery in under_test.parked()] == deliveries[2:]
 
 
-def test_what_fails_after_a_retry_is_parked_again_and_can_be_retried_again(site: Site) -> None:
-    one = a_delivery()
-    site.teller.expect(one, REFUSED, BUSY, Failed("still refused", None))
-    site.put(one)
-    site.until_parked(one)
-    assert site.outbox.retry(1, "ops", [one.id]) == 1
-    site.until_parked(one)
-    assert [(parked.error, parked.tries) for parked in site.parked()] == [("still refused", 2)]
-    assert site.outbox.retry(1, "ops", [one.id]) == 1
-    site.until_told(one)
-    assert (site.teller.tries, site.parked()) == ([(one.id, 1), (one.id, 1), (one.id, 2), (one.id, 1)], [])
+def test_retry_that_fails_parks_delivery_again(under_test: OutboxUnderTest) -> None:
+    delivery = a_delivery()
+    under_test.deliverer.set_outcomes(delivery, REFUSED, BUSY, DeliveryFailed("still refused", None))
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    assert under_test.outbox.retry(1, "ops", [delivery.id]) == 1
+    under_test.deliver_until_parked(delivery)
+    assert [(parked.error, parked.tries) for parked in under_test.parked()] == [("still refused", 2)]
+    assert under_test.outbox.retry(1, "ops", [delivery.id]) == 1
+    under_test.deliver_until_sent(delivery)
+    assert (under_test.deliverer.tries, under_test.parked()) == (
+        [(delivery.id, 1), (delivery.id, 1), (delivery.id, 2), (delivery.id, 1)],
+        [],
+    )
 
 
 @pytest.mark.parametrize(
     "ids", [[], [""], ["1.9.1/ops"], ["x" * 2_000], ["日本" * 400]], ids=["none", "empty", "unknown", "long", "wide"]
 )
-def test_to_retry_what_is_not_parked_does_nothing(ids: list[str], site: Site) -> None:
-    assert site.outbox.retry(1, "ops", ids) == 0
+def test_retry_of_unknown_ids_does_nothing(ids: list[str], under_test: OutboxUnderTest) -> None:
+    assert under_test.outbox.retry(1, "ops", ids) == 0
 
 
-def test_a_delivery_is_retried_only_once_and_by_its_own_observer(site: Site) -> None:
-    one = a_delivery()
-    site.teller.expect(one, REFUSED)
-    site.put(one)
-    site.until_parked(one)
-    assert site.outbox.retry(1, "dev", [one.id]) == 0
-    assert site.outbox.retry(2, "ops", [one.id]) == 0
-    assert site.outbox.retry(1, "ops", [one.id, one.id]) == 1
-    assert site.outbox.retry(1, "ops", [one.id]) == 0
-    site.until_told(one)
-    assert (site.outbox.retry(1, "ops", [one.id]), site.told) == (0, [one.id])
+def test_retry_works_once_and_only_for_its_observer(under_test: OutboxUnderTest) -> None:
+    delivery = a_delivery()
+    under_test.deliverer.set_outcomes(delivery, REFUSED)
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    assert under_test.outbox.retry(1, "dev", [delivery.id]) == 0
+    assert under_test.outbox.retry(2, "ops", [delivery.id]) == 0
+    assert under_test.outbox.retry(1, "ops", [delivery.id, delivery.id]) == 1
+    assert under_test.outbox.retry(1, "ops", [delivery.id]) == 0
+    under_test.deliver_until_sent(delivery)
+    assert (under_test.outbox.retry(1, "ops", [delivery.id]), under_test.sent_ids) == (0, [delivery.id])
 
 
-def test_what_became_of_deliveries_is_counted_for_each_observer(site: Site) -> None:
+def test_counts_are_kept_per_observer(under_test: OutboxUnderTest) -> None:
     sent, dropped, parked = (a_delivery(n, key=f"/job/{n}") for n in (1, 2, 3))
-    site.teller.expect(dropped, Dropped("the observer is gone"))
-    site.teller.expect(parked, BUSY, REFUSED)
-    site.put(sent, dropped, parked)
-    site.until_parked(parked)
-    site.until_told(sent)
-    site.until(lambda: site.outbox.counts(1, "ops")["dropped"] == 1)
-    counts = site.outbox.counts(1, "ops")
+    under_test.deliverer.set_outcomes(dropped, Dropped("the observer is gone"))
+    under_test.deliverer.set_outcomes(parked, BUSY, REFUSED)
+    under_test.put(sent, dropped, parked)
+    under_test.deliver_until_parked(parked)
+    under_test.deliver_until_sent(sent)
+    under_test.deliver_until(lambda: under_test.outbox.counts(1, "ops")["dropped"] == 1)
+    counts = under_test.outbox.counts(1, "ops")
     assert {**counts, "waiting": 0} == {"waiting": 0, "parked": 1, "sent": 1, "dropped": 1}
     assert counts["waiting"] in (0, -1)
-    assert {**site.outbox.counts(1, "dev"), "waiting": 0} == dict.fromkeys(counts, 0)
+    assert {**under_test.outbox.counts(1, "dev"), "waiting": 0} == dict.fromkeys(counts, 0)
 
 
 def _now_ms() -> int:

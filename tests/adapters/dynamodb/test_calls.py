@@ -1,4 +1,4 @@
-"""What each operation of the log costs in calls: every one of them is money and milliseconds."""
+"""The calls that each operation of the log makes. Each of them costs money and time."""
 
 from itertools import islice
 
@@ -10,14 +10,14 @@ from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.domain.errors import SessionTaken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.organizations.organization import DIRECTORY, configuration_of, inbox_of
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
-from tests.adapters.aws.wires import Noted, Sent
-from tests.builders import NOW_S, a_commit, a_receipt, noise
+from tests.adapters.aws.transports import CallList, RecordingClient
+from tests.builders import NOW_S, a_commit, a_receipt, incompressible_text
 
 
-def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_one_commit_is_one_conditional_put(moto_log: DynamoLog, calls: CallList) -> None:
     moto_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
     assert calls == [
         (
@@ -41,7 +41,7 @@ def test_appending_one_commit_is_one_conditional_put_and_nothing_else(moto_log: 
     ]
 
 
-def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_taken_session_is_one_put(moto_log: DynamoLog, calls: CallList) -> None:
     append(moto_log, a_commit(request_id="theirs"))
     with pytest.raises(SessionTaken):
         append(moto_log, a_commit(request_id="ours"))
@@ -49,57 +49,57 @@ def test_losing_a_race_is_one_put_as_well(moto_log: DynamoLog, calls: Sent) -> N
     assert calls.names == ["PutItem"] * 3
 
 
-def test_a_group_is_one_transaction(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_two_commits_is_one_transaction(moto_log: DynamoLog, calls: CallList) -> None:
     append(moto_log, a_commit(session=1), a_commit(session=2))
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_a_commit_with_a_receipt_is_one_transaction(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_commit_with_receipt_is_one_transaction(moto_log: DynamoLog, calls: CallList) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_a_repeated_transaction_is_one_more(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_repeated_transaction_is_one_more_call(moto_log: DynamoLog, calls: CallList) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"] * 2
 
 
-def test_appending_nothing_is_no_call(moto_log: DynamoLog, calls: Sent) -> None:
+def test_append_nothing_makes_no_call(moto_log: DynamoLog, calls: CallList) -> None:
     append(moto_log)
     assert calls == []
 
 
-def test_every_read_is_one_consistent_call(moto_log: DynamoLog, calls: Sent) -> None:
+def test_read_methods_make_one_consistent_call(moto_log: DynamoLog, calls: CallList) -> None:
     moto_log.append([a_commit()], [a_receipt()], NOW_S)
     calls.clear()
     moto_log.head(1)
     moto_log.commit(1, 1)
     moto_log.receipt(1, "k", NOW_S)
     list(moto_log.read(1, 0))
-    list(moto_log.read_back(1, 2))
+    list(moto_log.read_backwards(1, 2))
     assert calls.names == ["Query", "GetItem", "GetItem", "Query", "Query"]
     assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
 
 
-def test_to_look_whether_a_log_goes_on_is_one_read_at_half_price(moto_log: DynamoLog, calls: Sent) -> None:
-    assert not moto_log.goes_on(Head(1))
+def test_has_newer_commit_is_one_eventually_consistent_read(moto_log: DynamoLog, calls: CallList) -> None:
+    assert not moto_log.has_newer_commit(Head(1))
     append(moto_log, a_commit())
-    assert (moto_log.goes_on(Head(1)), moto_log.goes_on(Head(1, 1))) == (True, False)
-    looks = [sent for name, sent in calls if name == "GetItem"]
-    assert (len(looks), any("ConsistentRead" in sent for sent in looks), calls.names.count("PutItem")) == (3, False, 1)
-    assert "body" not in str(looks)
+    assert (moto_log.has_newer_commit(Head(1)), moto_log.has_newer_commit(Head(1, 1))) == (True, False)
+    reads = [sent for name, sent in calls if name == "GetItem"]
+    assert (len(reads), any("ConsistentRead" in sent for sent in reads), calls.names.count("PutItem")) == (3, False, 1)
+    assert "body" not in str(reads)
 
 
-def test_the_head_asks_for_one_item_without_its_body(moto_log: DynamoLog, calls: Sent) -> None:
+def test_head_queries_one_item_without_body(moto_log: DynamoLog, calls: CallList) -> None:
     moto_log.head(1)
     ((name, sent),) = calls
     assert (name, sent["Limit"], sent["ScanIndexForward"]) == ("Query", 1, False)
     assert "body" not in sent["ExpressionAttributeNames"].values()
 
 
-def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Sent) -> None:
-    stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
+def test_read_fetches_pages_on_demand(moto_log: DynamoLog, calls: CallList) -> None:
+    stored = [a_commit(session=n, texts=(f'"{incompressible_text(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
         append(moto_log, commit)
     calls.clear()
@@ -111,12 +111,12 @@ def test_pages_are_fetched_when_they_are_needed(moto_log: DynamoLog, calls: Sent
     assert calls.names == ["Query"] * 2
 
 
-def test_what_is_asked_for_at_most_limits_each_page(moto_log: DynamoLog, calls: Sent) -> None:
-    stored = [a_commit(session=n, texts=(f'"{noise(300_000, seed=n)}"',)) for n in range(1, 8)]
+def test_read_with_limit_limits_each_page(moto_log: DynamoLog, calls: CallList) -> None:
+    stored = [a_commit(session=n, texts=(f'"{incompressible_text(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
         append(moto_log, commit)
     calls.clear()
-    assert list(moto_log.read(1, 0, most=5)) == stored[:5]
+    assert list(moto_log.read(1, 0, limit=5)) == stored[:5]
     limits = [sent["Limit"] for _, sent in calls]
     assert (limits[0], len(limits)) == (5, 2)
     assert limits[1] < 5
@@ -126,19 +126,19 @@ def append(log: DynamoLog, *commits: Commit) -> None:
     log.append(commits, [], NOW_S)
 
 
-def test_commits_expire_with_retention_but_configurations_and_the_numbers_stay(moto_tables: Noted) -> None:
+def test_append_with_retention_sets_ttl_except_configuration(moto_tables: RecordingClient) -> None:
     log = DynamoLog(moto_tables, "log", "views", retention_s=60.0)
     views = DynamoViews(moto_tables, "views", threads=1)
     commit = a_commit(session=1, at=5_000_000)
     log.append([commit], [], 0)
-    for server in (DIRECTORY, configuration_of(1), inbox_of(1)):
+    for server in (DIRECTORY_SERVER, configuration_log(1), inbox_log(1)):
         log.append([a_commit(session=1, server=server, at=5_000_000)], [], 0)
     items = moto_tables.call("Scan", {"TableName": "log"})["Items"]
     assert {int(item["server"]["N"]): item.get("ttl") for item in items} == {
         1: {"N": "66"},
-        inbox_of(1): {"N": "66"},
-        DIRECTORY: None,
-        configuration_of(1): None,
+        inbox_log(1): {"N": "66"},
+        DIRECTORY_SERVER: None,
+        configuration_log(1): None,
     }
     catch_up(projector(views), 1, log, views)
     moto_tables.call("DeleteItem", {"TableName": "log", "Key": commit_key(1, 1)})

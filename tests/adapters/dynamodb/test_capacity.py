@@ -1,4 +1,4 @@
-"""Sizes and prices of items, as DynamoDB counts them."""
+"""Sizes of items and capacity units, as DynamoDB computes them."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ from tests.builders import a_commit, a_receipt
         ("-" + "9" * 38 + "0", 21),
     ],
 )
-def test_a_number_takes_a_byte_and_one_for_each_pair_of_digits(number: str, size: int) -> None:
+def test_item_size_of_number_counts_pairs_of_digits(number: str, size: int) -> None:
     assert item_size({"": {"N": number}}) == size
 
 
@@ -67,21 +67,21 @@ def test_a_number_takes_a_byte_and_one_for_each_pair_of_digits(number: str, size
         ({"M": {"a": {"L": [{"M": {}}]}}}, 3 + (1 + 1 + (3 + (1 + 3)))),
     ],
 )
-def test_each_type_of_value_has_its_size(value: dict[str, Any], size: int) -> None:
+def test_item_size_of_each_value_type(value: dict[str, Any], size: int) -> None:
     assert item_size({"": value}) == size
 
 
-def test_names_count_in_utf_8() -> None:
+def test_item_size_counts_names_in_utf8() -> None:
     assert item_size({"a": {"S": "x"}, "bc": {"S": "y"}, "ä": {"S": "z"}}) == 2 + 3 + 3
 
 
-def test_a_commit_has_the_size_that_its_parts_add_up_to() -> None:
+def test_item_size_of_commit_is_sum_of_attributes() -> None:
     commit = a_commit(session=7, request_id="r", at=1_700_000_000_000_123, prev=0, texts=("{}",))
     server, session, at, n, prev, req, body = 6 + 2, 7 + 2, 2 + 9, 1 + 2, 4 + 1, 3 + 1, 4 + 4
     assert item_size(item_from_commit(commit)) == server + session + at + n + prev + req + body == 48
 
 
-def test_a_receipt_has_the_size_that_its_parts_add_up_to() -> None:
+def test_item_size_of_receipt_is_sum_of_attributes() -> None:
     receipt = a_receipt(key="k", session=7, request_id="r", server=1, digest="d" * 32, expires_s=1_700_086_400)
     view, item, digest, session, req, ttl = 4 + 9, 4 + 1, 6 + 32, 7 + 2, 3 + 1, 3 + 5
     assert item_size(item_from_receipt(receipt)) == view + item + digest + session + req + ttl == 77
@@ -91,7 +91,7 @@ def test_a_receipt_has_the_size_that_its_parts_add_up_to() -> None:
     ("size", "units"),
     [(0, 1), (1, 1), (1024, 1), (1025, 2), (2048, 2), (2049, 3), (350 * 1024, 350), (400 * 1024, 400)],
 )
-def test_a_write_costs_a_unit_for_each_kilobyte_begun(size: int, units: int) -> None:
+def test_write_units_rounds_up_to_kilobytes(size: int, units: int) -> None:
     assert write_units(size) == units
 
 
@@ -99,7 +99,5 @@ def test_a_write_costs_a_unit_for_each_kilobyte_begun(size: int, units: int) -> 
     ("size", "consistent", "eventual"),
     [(0, 1, 0.5), (1, 1, 0.5), (4096, 1, 0.5), (4097, 2, 1), (12_289, 4, 2), (1024 * 1024, 256, 128)],
 )
-def test_a_read_costs_a_unit_for_each_four_kilobytes_begun_or_half(
-    size: int, consistent: float, eventual: float
-) -> None:
+def test_read_units_rounds_up_to_four_kilobytes(size: int, consistent: float, eventual: float) -> None:
     assert (read_units(size, consistent=True), read_units(size, consistent=False)) == (consistent, eventual)

@@ -1,4 +1,4 @@
-"""What the adapters ask of AWS, checked against AWS's own description of its API, and how they take the answers."""
+"""Requests for exports and Glue jobs, and the handling of responses."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,43 +6,43 @@ from typing import Any
 import pytest
 
 from chalicelib.adapters.aws.client import DYNAMODB, GLUE
-from chalicelib.adapters.aws.protocol import Refusal
+from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.adapters.dynamodb.exports import DynamoExports, GlueJob
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.exports.export import FULL, INCREMENTAL
 from chalicelib.domain.exports.table_export import TableExport
-from tests.adapters.aws.wires import Script, client_on
+from tests.adapters.aws.transports import ScriptedTransport, create_test_client
 
 TABLE = "arn:aws:dynamodb:eu-central-1:123456789012:table/log"
 ARN = f"{TABLE}/export/01794798000000-1a2b3c4d"
 START = "ExportTableToPointInTime"
 FULL_EXPORT = TableExport(begin_s=0, to_s=1_794_798_000, kind=FULL, since_s=0)
-INCREMENT = TableExport(begin_s=1_794_798_000, to_s=1_794_801_600, kind=INCREMENTAL, since_s=0, tries=2)
+INCREMENTAL_EXPORT = TableExport(begin_s=1_794_798_000, to_s=1_794_801_600, kind=INCREMENTAL, since_s=0, tries=2)
 
 
 @pytest.fixture
-def dynamodb() -> Iterator[Script]:
-    script = Script(DYNAMODB)
-    yield script
-    script.close()
+def dynamodb() -> Iterator[ScriptedTransport]:
+    transport = ScriptedTransport(DYNAMODB)
+    yield transport
+    transport.close()
 
 
 @pytest.fixture
-def glue() -> Iterator[Script]:
-    script = Script(GLUE)
-    yield script
-    script.close()
+def glue() -> Iterator[ScriptedTransport]:
+    transport = ScriptedTransport(GLUE)
+    yield transport
+    transport.close()
 
 
-def exports(dynamodb: Script, prefix: str = "logs") -> DynamoExports:
-    return DynamoExports(client_on(dynamodb, DYNAMODB), TABLE, "annals-exports", prefix)
+def exports(dynamodb: ScriptedTransport, prefix: str = "logs") -> DynamoExports:
+    return DynamoExports(create_test_client(dynamodb, DYNAMODB), TABLE, "annals-exports", prefix)
 
 
-def job(glue: Script, name: str, arguments: dict[str, str]) -> GlueJob:
-    return GlueJob(client_on(glue, GLUE), name, arguments)
+def job(glue: ScriptedTransport, name: str, arguments: dict[str, str]) -> GlueJob:
+    return GlueJob(create_test_client(glue, GLUE), name, arguments)
 
 
-def test_a_full_export_asks_for_a_point_in_time(dynamodb: Script) -> None:
+def test_start_full_export_requests_point_in_time(dynamodb: ScriptedTransport) -> None:
     expected = {
         "TableArn": TABLE,
         "ClientToken": "0-1794798000-1",
@@ -52,11 +52,11 @@ def test_a_full_export_asks_for_a_point_in_time(dynamodb: Script) -> None:
         "ExportType": "FULL_EXPORT",
         "ExportTime": 1_794_798_000,
     }
-    dynamodb.answers(START, {"ExportDescription": {"ExportArn": ARN, "ExportStatus": "IN_PROGRESS"}}, expected)
+    dynamodb.expect(START, {"ExportDescription": {"ExportArn": ARN, "ExportStatus": "IN_PROGRESS"}}, expected)
     assert exports(dynamodb).start(FULL_EXPORT) == ARN
 
 
-def test_an_incremental_export_asks_for_a_span_and_for_new_images(dynamodb: Script) -> None:
+def test_start_incremental_export_requests_span_of_new_images(dynamodb: ScriptedTransport) -> None:
     expected = {
         "TableArn": TABLE,
         "ClientToken": "1794798000-1794801600-2",
@@ -69,50 +69,52 @@ def test_an_incremental_export_asks_for_a_span_and_for_new_images(dynamodb: Scri
             "ExportViewType": "NEW_IMAGE",
         },
     }
-    dynamodb.answers(START, {"ExportDescription": {"ExportArn": ARN, "ExportStatus": "IN_PROGRESS"}}, expected)
-    assert exports(dynamodb, prefix="").start(INCREMENT) == ARN
+    dynamodb.expect(START, {"ExportDescription": {"ExportArn": ARN, "ExportStatus": "IN_PROGRESS"}}, expected)
+    assert exports(dynamodb, prefix="").start(INCREMENTAL_EXPORT) == ARN
 
 
-def test_a_span_that_is_too_long_ago_is_an_answer_not_an_error(dynamodb: Script) -> None:
-    dynamodb.refuses(START, "InvalidExportTimeException", "The export time is before the earliest one", 400)
-    assert exports(dynamodb).start(INCREMENT) is None
+def test_start_export_of_expired_span_returns_none(dynamodb: ScriptedTransport) -> None:
+    dynamodb.expect_error(START, "InvalidExportTimeException", "The export time is before the earliest one", 400)
+    assert exports(dynamodb).start(INCREMENTAL_EXPORT) is None
 
 
 @pytest.mark.parametrize(
     ("code", "status", "error"),
     [
-        ("PointInTimeRecoveryUnavailableException", 400, Refusal),
-        ("TableNotFoundException", 400, Refusal),
-        ("LimitExceededException", 400, Refusal),
+        ("PointInTimeRecoveryUnavailableException", 400, ServiceError),
+        ("TableNotFoundException", 400, ServiceError),
+        ("LimitExceededException", 400, ServiceError),
         ("ThrottlingException", 400, Unavailable),
         ("InternalServerError", 500, Unavailable),
     ],
 )
-def test_what_somebody_has_to_mend_is_raised(code: str, status: int, error: type[Exception], dynamodb: Script) -> None:
-    dynamodb.refuses(START, code, "no", status)
+def test_start_export_other_errors_are_raised(
+    code: str, status: int, error: type[Exception], dynamodb: ScriptedTransport
+) -> None:
+    dynamodb.expect_error(START, code, "no", status)
     with pytest.raises(error):
-        exports(dynamodb).start(INCREMENT)
+        exports(dynamodb).start(INCREMENTAL_EXPORT)
 
 
 @pytest.mark.parametrize("status", ["IN_PROGRESS", "COMPLETED", "FAILED"])
-def test_the_status_is_what_aws_says(status: str, dynamodb: Script) -> None:
-    answer: dict[str, Any] = {"ExportDescription": {"ExportArn": ARN, "ExportStatus": status}}
-    dynamodb.answers("DescribeExport", answer, {"ExportArn": ARN})
+def test_status_returns_export_status(status: str, dynamodb: ScriptedTransport) -> None:
+    response: dict[str, Any] = {"ExportDescription": {"ExportArn": ARN, "ExportStatus": status}}
+    dynamodb.expect("DescribeExport", response, {"ExportArn": ARN})
     assert exports(dynamodb).status(ARN) == status
 
 
-def test_a_job_is_started_with_its_arguments(glue: Script) -> None:
+def test_start_job_sends_arguments(glue: ScriptedTransport) -> None:
     arguments = {"--exports": "s3://annals-exports/logs", "--lake": "s3://annals-lake"}
-    glue.answers("StartJobRun", {"JobRunId": "jr_1"}, {"JobName": "history", "Arguments": arguments})
+    glue.expect("StartJobRun", {"JobRunId": "jr_1"}, {"JobName": "history", "Arguments": arguments})
     assert job(glue, "history", arguments).start() == "jr_1"
 
 
-def test_a_job_that_is_running_is_an_answer_not_an_error(glue: Script) -> None:
-    glue.refuses("StartJobRun", "ConcurrentRunsExceededException", "1 run is under way", 400)
+def test_start_running_job_returns_none(glue: ScriptedTransport) -> None:
+    glue.expect_error("StartJobRun", "ConcurrentRunsExceededException", "1 run is under way", 400)
     assert job(glue, "history", {}).start() is None
 
 
-def test_a_job_that_does_not_exist_is_an_error(glue: Script) -> None:
-    glue.refuses("StartJobRun", "EntityNotFoundException", "no such job", 400)
-    with pytest.raises(Refusal, match="no such job"):
+def test_start_unknown_job_raises_service_error(glue: ScriptedTransport) -> None:
+    glue.expect_error("StartJobRun", "EntityNotFoundException", "no such job", 400)
+    with pytest.raises(ServiceError, match="no such job"):
         job(glue, "history", {}).start()

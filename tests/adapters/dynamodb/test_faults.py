@@ -1,4 +1,4 @@
-"""When DynamoDB refuses, fails or does not answer."""
+"""Errors, timeouts and lost responses of DynamoDB."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -6,19 +6,19 @@ from typing import Any
 
 import pytest
 
-from chalicelib.adapters.aws.client import DYNAMODB, Client, Patience, client
-from chalicelib.adapters.aws.protocol import Refusal
+from chalicelib.adapters.aws.client import DYNAMODB, Client, RetryPolicy, create_client
+from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.adapters.dynamodb.items import item_from_commit, item_from_receipt
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.tables import create_tables
 from chalicelib.domain.errors import KeyTaken, SessionTaken, Unavailable
 from chalicelib.services.ports import Log
-from tests.adapters.aws.endpoints import closing_server, losing_proxy, silent_server
-from tests.adapters.aws.wires import Script, client_on
+from tests.adapters.aws.endpoints import closing_server, response_dropping_proxy, silent_server
+from tests.adapters.aws.transports import ScriptedTransport, create_test_client
 from tests.builders import NOW_S, a_commit, a_receipt
 from tests.torture.stores import REGION
 
-UNANSWERED = [
+RETRYABLE_ERRORS = [
     ("ProvisionedThroughputExceededException", 400),
     ("RequestLimitExceeded", 400),
     ("ThrottlingException", 400),
@@ -26,9 +26,9 @@ UNANSWERED = [
     ("TransactionInProgressException", 400),
     ("InternalServerError", 500),
     ("ServiceUnavailable", 503),
-    ("SomethingNobodyHasHeardOf", 502),
+    ("UnknownError", 502),
 ]
-REFUSED = [("ValidationException", 400), ("AccessDeniedException", 400), ("ResourceNotFoundException", 400)]
+FINAL_ERRORS = [("ValidationException", 400), ("AccessDeniedException", 400), ("ResourceNotFoundException", 400)]
 
 OPERATIONS: dict[str, tuple[str, Callable[[Log], object]]] = {
     "head": ("Query", lambda log: log.head(1)),
@@ -36,7 +36,7 @@ OPERATIONS: dict[str, tuple[str, Callable[[Log], object]]] = {
     "append more": ("TransactWriteItems", lambda log: log.append([a_commit()], [a_receipt()], NOW_S)),
     "commit": ("GetItem", lambda log: log.commit(1, 1)),
     "read": ("Query", lambda log: list(log.read(1, 0))),
-    "read back": ("Query", lambda log: list(log.read_back(1, 9))),
+    "read back": ("Query", lambda log: list(log.read_backwards(1, 9))),
     "receipt": ("GetItem", lambda log: log.receipt(1, "k", NOW_S)),
 }
 
@@ -61,55 +61,60 @@ INVALID: dict[str, Any] = {"Code": "ValidationError"}
 
 
 @pytest.fixture
-def stub() -> Iterator[Script]:
-    """Answers in the place of DynamoDB, in order."""
-    script = Script(DYNAMODB)
-    yield script
-    script.close()
+def stub() -> Iterator[ScriptedTransport]:
+    transport = ScriptedTransport(DYNAMODB)
+    yield transport
+    transport.close()
 
 
 @pytest.fixture
-def log(stub: Script) -> DynamoLog:
-    return DynamoLog(client_on(stub, DYNAMODB), "log", "views")
+def log(stub: ScriptedTransport) -> DynamoLog:
+    return DynamoLog(create_test_client(stub, DYNAMODB), "log", "views")
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("code", "status"), UNANSWERED)
-def test_throttling_and_server_errors_are_unavailable(
-    log: DynamoLog, stub: Script, operation: str, code: str, status: int
+@pytest.mark.parametrize(("code", "status"), RETRYABLE_ERRORS)
+def test_log_retryable_error_raises_unavailable(
+    log: DynamoLog, stub: ScriptedTransport, operation: str, code: str, status: int
 ) -> None:
     method, call = OPERATIONS[operation]
-    stub.refuses(method, code, "sorry", status)
-    with pytest.raises(Unavailable, match=f"DynamoDB does not answer: .*{code}") as failure:
+    stub.expect_error(method, code, "sorry", status)
+    with pytest.raises(Unavailable, match=f"DynamoDB is temporarily unavailable: .*{code}") as failure:
         call(log)
-    assert isinstance(failure.value.__cause__, Refusal)
+    assert isinstance(failure.value.__cause__, ServiceError)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-@pytest.mark.parametrize(("code", "status"), REFUSED)
-def test_other_errors_are_not_hidden(log: DynamoLog, stub: Script, operation: str, code: str, status: int) -> None:
+@pytest.mark.parametrize(("code", "status"), FINAL_ERRORS)
+def test_log_final_error_raises_service_error(
+    log: DynamoLog, stub: ScriptedTransport, operation: str, code: str, status: int
+) -> None:
     method, call = OPERATIONS[operation]
-    stub.refuses(method, code, "no", status)
-    with pytest.raises(Refusal, match=code):
+    stub.expect_error(method, code, "no", status)
+    with pytest.raises(ServiceError, match=code):
         call(log)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_connection_that_closes_is_unavailable(aws_environment: None, operation: str) -> None:  # noqa: ARG001
-    with closing_server() as endpoint, impatient_log(endpoint) as log, pytest.raises(Unavailable, match="reached"):
+def test_log_closed_connection_raises_unavailable(aws_environment: None, operation: str) -> None:  # noqa: ARG001
+    with (
+        closing_server() as endpoint,
+        log_without_retries(endpoint) as log,
+        pytest.raises(Unavailable, match="reached"),
+    ):
         OPERATIONS[operation][1](log)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_a_server_that_stays_silent_is_unavailable(aws_environment: None, operation: str) -> None:  # noqa: ARG001
-    with silent_server() as endpoint, impatient_log(endpoint) as log, pytest.raises(Unavailable, match="reached"):
+def test_log_silent_server_raises_unavailable(aws_environment: None, operation: str) -> None:  # noqa: ARG001
+    with silent_server() as endpoint, log_without_retries(endpoint) as log, pytest.raises(Unavailable, match="reached"):
         OPERATIONS[operation][1](log)
 
 
-def test_a_server_that_is_not_there_is_unavailable(aws_environment: None) -> None:  # noqa: ARG001
+def test_log_connection_refused_raises_unavailable(aws_environment: None) -> None:  # noqa: ARG001
     with silent_server() as endpoint:
         pass
-    with impatient_log(endpoint) as log, pytest.raises(Unavailable, match="reached"):
+    with log_without_retries(endpoint) as log, pytest.raises(Unavailable, match="reached"):
         log.head(1)
 
 
@@ -117,19 +122,23 @@ def test_a_server_that_is_not_there_is_unavailable(aws_environment: None) -> Non
     "reasons",
     [(COMMIT_IS_THEIRS, FREE), (COMMIT_IS_THEIRS, KEY_IS_THEIRS), (COMMIT_IS_THEIRS, CONFLICT)],
 )
-def test_a_session_that_is_held_by_another_is_taken(log: DynamoLog, stub: Script, reasons: Sequence[Any]) -> None:
-    cancel(stub, reasons)
+def test_append_session_of_other_request_raises_session_taken(
+    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
+) -> None:
+    expect_cancellation(stub, reasons)
     with pytest.raises(SessionTaken, match="session 1 of server 1") as refusal:
         log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(refusal.value.__cause__, Refusal)
+    assert isinstance(refusal.value.__cause__, ServiceError)
 
 
 @pytest.mark.parametrize("reasons", [(FREE, KEY_IS_THEIRS), (CONFLICT, KEY_IS_THEIRS), (COMMIT_IS_OURS, KEY_IS_THEIRS)])
-def test_a_key_that_is_held_by_another_is_taken(log: DynamoLog, stub: Script, reasons: Sequence[Any]) -> None:
-    cancel(stub, reasons)
+def test_append_key_of_other_request_raises_key_taken(
+    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
+) -> None:
+    expect_cancellation(stub, reasons)
     with pytest.raises(KeyTaken, match="idempotency key 'k' of server 1") as refusal:
         log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(refusal.value.__cause__, Refusal)
+    assert isinstance(refusal.value.__cause__, ServiceError)
 
 
 @pytest.mark.parametrize(
@@ -144,32 +153,32 @@ def test_a_key_that_is_held_by_another_is_taken(log: DynamoLog, stub: Script, re
         (COMMIT_IS_OURS, CONFLICT),
     ],
 )
-def test_a_transaction_cancelled_for_a_passing_reason_is_unavailable(
-    log: DynamoLog, stub: Script, reasons: Sequence[Any]
+def test_append_cancelled_retryable_raises_unavailable(
+    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
 ) -> None:
-    cancel(stub, reasons)
+    expect_cancellation(stub, reasons)
     with pytest.raises(Unavailable, match="cancelled") as failure:
         log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(failure.value.__cause__, Refusal)
+    assert isinstance(failure.value.__cause__, ServiceError)
 
 
 @pytest.mark.parametrize("reasons", [(INVALID, FREE), (INVALID, CONFLICT), (COMMIT_IS_OURS, INVALID), (FREE, FREE)])
-def test_a_transaction_cancelled_for_another_reason_is_not_hidden(
-    log: DynamoLog, stub: Script, reasons: Sequence[Any]
+def test_append_cancelled_otherwise_raises_service_error(
+    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
 ) -> None:
-    cancel(stub, reasons)
-    with pytest.raises(Refusal, match="TransactionCanceledException"):
+    expect_cancellation(stub, reasons)
+    with pytest.raises(ServiceError, match="TransactionCanceledException"):
         log.append([OURS], [OUR_RECEIPT], NOW_S)
 
 
-def test_a_transaction_that_finds_all_its_items_there_was_a_success(log: DynamoLog, stub: Script) -> None:
-    cancel(stub, (COMMIT_IS_OURS, KEY_IS_OURS))
+def test_append_cancelled_by_own_items_succeeds(log: DynamoLog, stub: ScriptedTransport) -> None:
+    expect_cancellation(stub, (COMMIT_IS_OURS, KEY_IS_OURS))
     log.append([OURS], [OUR_RECEIPT], NOW_S)
 
 
-def test_what_a_transaction_does_not_find_is_written(log: DynamoLog, stub: Script) -> None:
-    cancel(stub, (COMMIT_IS_OURS, FREE))
-    stub.answers(
+def test_append_cancelled_writes_remaining_items(log: DynamoLog, stub: ScriptedTransport) -> None:
+    expect_cancellation(stub, (COMMIT_IS_OURS, FREE))
+    stub.expect(
         "TransactWriteItems",
         {},
         {
@@ -191,31 +200,29 @@ def test_what_a_transaction_does_not_find_is_written(log: DynamoLog, stub: Scrip
 
 
 @pytest.mark.parametrize("receipts", [[], [OUR_RECEIPT]], ids=["put", "transaction"])
-def test_an_answer_lost_on_the_way_is_made_good_by_the_retry(
-    ministack: str, ministack_client: Client, receipts: list[Any]
-) -> None:
-    name = f"lost-{len(receipts)}"
+def test_append_lost_response_is_retried(ministack: str, ministack_client: Client, receipts: list[Any]) -> None:
+    name = f"dropped-{len(receipts)}"
     create_tables(ministack_client, f"{name}-log", f"{name}-views")
-    with losing_proxy(ministack) as (endpoint, lost):
-        opened = client(DYNAMODB, endpoint, REGION)
-        DynamoLog(opened, f"{name}-log", f"{name}-views").append([OURS], receipts, NOW_S)
-        opened.close()
-    assert lost == [200]
+    with response_dropping_proxy(ministack) as (endpoint, dropped):
+        client = create_client(DYNAMODB, endpoint, REGION)
+        DynamoLog(client, f"{name}-log", f"{name}-views").append([OURS], receipts, NOW_S)
+        client.close()
+    assert dropped == [200]
     stored = DynamoLog(ministack_client, f"{name}-log", f"{name}-views")
     assert list(stored.read(1, 0)) == [OURS]
     assert stored.receipt(1, "k", NOW_S) == (OUR_RECEIPT if receipts else None)
 
 
-def cancel(stub: Script, reasons: Sequence[Any]) -> None:
-    """Let the next transaction be cancelled."""
+def expect_cancellation(stub: ScriptedTransport, reasons: Sequence[Any]) -> None:
+    """Expect a transaction and cancel it."""
     codes = ", ".join(reason["Code"] for reason in reasons)
     message = f"Transaction cancelled, please refer cancellation reasons [{codes}]"
-    stub.refuses("TransactWriteItems", "TransactionCanceledException", message, CancellationReasons=list(reasons))
+    stub.expect_error("TransactWriteItems", "TransactionCanceledException", message, CancellationReasons=list(reasons))
 
 
 @contextmanager
-def impatient_log(endpoint: str) -> Iterator[DynamoLog]:
-    """A log on a client that tries once, and not for long."""
-    opened = client(DYNAMODB, endpoint, REGION, patience=Patience(attempts=1, attempt_s=0.1))
-    yield DynamoLog(opened, "log", "views")
-    opened.close()
+def log_without_retries(endpoint: str) -> Iterator[DynamoLog]:
+    """A log whose client has a short timeout and does not retry."""
+    client = create_client(DYNAMODB, endpoint, REGION, retry_policy=RetryPolicy(max_attempts=1, attempt_timeout_s=0.1))
+    yield DynamoLog(client, "log", "views")
+    client.close()

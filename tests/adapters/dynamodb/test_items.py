@@ -1,4 +1,4 @@
-"""Items of the two tables: what they hold, when a body is deflated."""
+"""Items of the two tables, and when their text is deflated."""
 
 import base64
 import tracemalloc
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from chalicelib.adapters.dynamodb.capacity import item_size, write_units
 from chalicelib.adapters.dynamodb.items import (
     BODY,
-    MOST_INFLATED_BYTES,
+    MAX_INFLATED_BYTES,
     Z,
     commit_from_item,
     head_from_item,
@@ -23,9 +23,9 @@ from chalicelib.adapters.dynamodb.items import (
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
-from chalicelib.domain.log.append import MOST_BYTES, Receipt
+from chalicelib.domain.log.append import MAX_BYTES, Receipt
 from chalicelib.domain.log.commit import Commit
-from tests.builders import a_commit, a_receipt, a_text, noise
+from tests.builders import a_commit, a_receipt, a_text, incompressible_text
 
 ITEM_LIMIT_BYTES = 400 * 1024
 
@@ -36,7 +36,7 @@ commits = st.builds(Commit, numbers, numbers, numbers, numbers, numbers, texts, 
 receipts = st.builds(Receipt, numbers, texts, texts, numbers, texts, numbers)
 
 
-def test_a_small_commit_is_stored_as_text() -> None:
+def test_item_from_small_commit_is_plain() -> None:
     commit = a_commit(session=7, request_id="r", server=3, at=1_700, prev=1_600, texts=("{}", "{}"))
     assert item_from_commit(commit) == {
         "server": {"N": "3"},
@@ -49,7 +49,7 @@ def test_a_small_commit_is_stored_as_text() -> None:
     }
 
 
-def test_a_large_commit_is_stored_deflated() -> None:
+def test_item_from_large_commit_is_deflated() -> None:
     commit = a_commit(session=7, request_id="r", server=3, at=1_700, prev=1_600, texts=(a_text(),) * 20)
     assert item_from_commit(commit) == {
         "server": {"N": "3"},
@@ -64,10 +64,10 @@ def test_a_large_commit_is_stored_deflated() -> None:
 
 @pytest.mark.parametrize(
     "deflated",
-    [zlib.compress(b" " * 5 * MOST_INFLATED_BYTES), zlib.compress(b"[]")[:-1], b"no zlib", b""],
-    ids=["without end", "cut", "something else", "nothing"],
+    [zlib.compress(b" " * 5 * MAX_INFLATED_BYTES), zlib.compress(b"[]")[:-1], b"no zlib", b""],
+    ids=["too large", "truncated", "not deflated", "empty"],
 )
-def test_what_does_not_inflate_to_a_commit_is_refused_and_takes_little_memory(deflated: bytes) -> None:
+def test_commit_from_corrupt_item_raises_log_broken(deflated: bytes) -> None:
     item = item_from_commit(a_commit(session=7, request_id="r"))
     del item[BODY]
     tracemalloc.start()
@@ -75,10 +75,10 @@ def test_what_does_not_inflate_to_a_commit_is_refused_and_takes_little_memory(de
         commit_from_item({**item, Z: {"B": base64.b64encode(deflated).decode()}})
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert peak_bytes < 3 * MOST_INFLATED_BYTES
+    assert peak_bytes < 3 * MAX_INFLATED_BYTES
 
 
-def test_a_receipt_is_stored_under_its_key_in_the_receipts_of_its_server() -> None:
+def test_item_from_receipt() -> None:
     receipt = a_receipt(key="k", session=7, request_id="r", server=3, digest="d", expires_s=1_700_086_400)
     assert item_from_receipt(receipt) == {
         "view": {"S": "3/receipt"},
@@ -92,7 +92,7 @@ def test_a_receipt_is_stored_under_its_key_in_the_receipts_of_its_server() -> No
 
 
 @pytest.mark.parametrize(
-    ("plain_bytes", "letters", "kept_in"),
+    ("plain_bytes", "letters", "attribute"),
     [
         (1_024, "repeated", BODY),
         (1_025, "repeated", Z),
@@ -100,37 +100,37 @@ def test_a_receipt_is_stored_under_its_key_in_the_receipts_of_its_server() -> No
         (1_600, "noise", BODY),
         (2_048, "noise", BODY),
         (4_200, "noise", Z),
-        (MOST_BYTES, "repeated", Z),
-        (MOST_BYTES, "noise", Z),
+        (MAX_BYTES, "repeated", Z),
+        (MAX_BYTES, "noise", Z),
     ],
 )
-def test_a_body_is_deflated_only_when_that_saves_a_write_unit(plain_bytes: int, letters: str, kept_in: str) -> None:
+def test_item_from_commit_deflates_if_it_saves_a_write_unit(plain_bytes: int, letters: str, attribute: str) -> None:
     frame = item_size(item_from_commit(a_commit(texts=("",))))
     size = plain_bytes - frame
-    item = item_from_commit(a_commit(texts=("x" * size if letters == "repeated" else noise(size),)))
-    assert {BODY, Z} & item.keys() == {kept_in}
-    assert (item_size(item) == plain_bytes) is (kept_in == BODY)
+    item = item_from_commit(a_commit(texts=("x" * size if letters == "repeated" else incompressible_text(size),)))
+    assert {BODY, Z} & item.keys() == {attribute}
+    assert (item_size(item) == plain_bytes) is (attribute == BODY)
 
 
-def test_the_largest_commit_that_is_allowed_fits_in_an_item_as_text() -> None:
+def test_item_from_largest_commit_fits_as_text() -> None:
     item = item_from_commit(a_commit(at=EVENT_ID_END - 1, request_id="r" * 256))
-    item[BODY] = {"S": "x" * MOST_BYTES}
+    item[BODY] = {"S": "x" * MAX_BYTES}
     assert item_size(item) < ITEM_LIMIT_BYTES
 
 
-def test_a_head_needs_no_body() -> None:
+def test_head_from_item_needs_no_body() -> None:
     item = item_from_commit(a_commit(session=7, server=3, at=1_700, texts=("{}", "{}", "{}")))
     del item[BODY]
-    assert head_from_item(item) == Head(server=3, session=7, instance=3, last=1_702)
+    assert head_from_item(item) == Head(server=3, session=7, instance=3, last_event_id=1_702)
 
 
 @given(commits)
-def test_a_commit_comes_back_from_its_item(commit: Commit) -> None:
+def test_commit_round_trip(commit: Commit) -> None:
     assert commit_from_item(item_from_commit(commit)) == commit
 
 
 @given(commits)
-def test_a_commit_never_costs_more_than_as_text(commit: Commit) -> None:
+def test_item_from_commit_never_costs_more_than_plain(commit: Commit) -> None:
     item = item_from_commit(commit)
     plain = {name: value for name, value in item.items() if name != Z} | {BODY: {"S": commit.body}}
     saved = write_units(item_size(plain)) - write_units(item_size(item))
@@ -138,5 +138,5 @@ def test_a_commit_never_costs_more_than_as_text(commit: Commit) -> None:
 
 
 @given(receipts)
-def test_a_receipt_comes_back_from_its_item(receipt: Receipt) -> None:
+def test_receipt_round_trip(receipt: Receipt) -> None:
     assert receipt_from_item(item_from_receipt(receipt)) == receipt

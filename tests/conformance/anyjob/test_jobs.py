@@ -1,4 +1,4 @@
-"""A job as its events make it: state, progress, logs, result, times; and jobs that nobody has created."""
+"""Jobs: their resources, and events of unknown jobs."""
 
 from pathlib import Path
 
@@ -12,29 +12,29 @@ from tests.conformance.anyjob.anyjob import (
     PROPS,
     Json,
     create,
+    describe,
+    describe_sessions,
     finish,
     job,
-    of_job,
+    job_event,
     post,
     progress,
     publish,
-    said,
-    sessions,
 )
-from tests.serving import Member, serving
+from tests.serving import Member, run_server
 
 NO_JOB = "there is no job {}"
 
 
 def times(*events: Json) -> list[str]:
-    """When each event happened, to the microsecond, as jobs tell it."""
+    """The times of events as job resources state them."""
     return [f"{event['timestamp'][:-7]}{event['eventId'] % 1_000_000:06d}Z" for event in events]
 
 
-def test_a_job_tells_all_that_happened_to_it(member: Member) -> None:
-    own = [EVENTS[name] for name in ("create", "progress", "redirect", "finish")]
-    created, went_on, redirected, ended = (publish(member, one)["events"][0] for one in own)
-    at = times(created, went_on, redirected, ended)
+def test_job_has_all_fields_of_its_events(member: Member) -> None:
+    native = [EVENTS[name] for name in ("create", "progress", "redirect", "finish")]
+    created, progressed, redirected, ended = (publish(member, event)["events"][0] for event in native)
+    at = times(created, progressed, redirected, ended)
     assert job(member, 117) == {
         "id": 117,
         "type": "backup",
@@ -57,7 +57,7 @@ def test_a_job_tells_all_that_happened_to_it(member: Member) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("fields", "changes"),
     [
         ({"state": "run"}, {"state": "run"}),
         ({"progress": "5%"}, {"progress": "5%", "state": "created"}),
@@ -73,93 +73,98 @@ def test_a_job_tells_all_that_happened_to_it(member: Member) -> None:
     ],
     ids=lambda fields: f"A-20 {'+'.join(fields)}",
 )
-def test_progress_changes_what_it_tells_and_no_more(given: Json, found: Json, member: Member) -> None:
+def test_progress_changes_only_its_fields(fields: Json, changes: Json, member: Member) -> None:
     publish(member, create(1))
     before = job(member, 1)
-    event = publish(member, progress(1, **given))["events"][0]
-    assert event["payload"]["data"] == {"params": {}, "props": {}, **given}
-    assert job(member, 1) == {**before, **found, "updatedAt": times(event)[0]}
+    event = publish(member, progress(1, **fields))["events"][0]
+    assert event["payload"]["data"] == {"params": {}, "props": {}, **fields}
+    assert job(member, 1) == {**before, **changes, "updatedAt": times(event)[0]}
 
 
-@pytest.mark.parametrize("own", [progress(404), finish(404)], ids=lambda own: f"A-21 {own['event']}")
-def test_what_is_told_of_an_unknown_job_is_ignored_and_said_to_be(own: Json, member: Member) -> None:
+@pytest.mark.parametrize("native", [progress(404), finish(404)], ids=lambda native: f"A-21 {native['event']}")
+def test_event_of_unknown_job_is_reported_as_ignored(native: Json, member: Member) -> None:
     (before,) = publish(member, create(1))["events"]
-    answer = post(member, own)
+    answer = post(member, native)
     assert (answer.status_code, answer.json()) == (
         200,
         {"events": [], "eventId": before["eventId"], "ignored": [{"place": 0, "reason": NO_JOB.format(404)}]},
     )
-    assert (member.stored()["events"], member.get("/jobs/404").status_code) == ([before], 404)
+    assert (member.read_log()["events"], member.get("/jobs/404").status_code) == ([before], 404)
 
 
-def test_a_21_of_a_batch_only_what_is_told_of_unknown_jobs_is_ignored(member: Member) -> None:
+def test_a_21_batch_ignores_only_events_of_unknown_jobs(member: Member) -> None:
     publish(member, create(1))
-    found = publish(
+    response = publish(
         member, progress(404), progress(1), finish(405), create(2), progress(2), progress(3), create(3), finish(3)
     )
-    assert said(found["events"]) == ["progress 1", "create 2", "progress 2", "create 3", "finish 3"]
-    assert found["ignored"] == [{"place": n, "reason": NO_JOB.format(id_)} for n, id_ in ((0, 404), (2, 405), (5, 3))]
-    assert sessions(member) == [["create 1"], said(found["events"])]
+    assert describe(response["events"]) == ["progress 1", "create 2", "progress 2", "create 3", "finish 3"]
+    assert response["ignored"] == [
+        {"place": n, "reason": NO_JOB.format(id_)} for n, id_ in ((0, 404), (2, 405), (5, 3))
+    ]
+    assert describe_sessions(member) == [["create 1"], describe(response["events"])]
 
 
 @pytest.mark.parametrize("name", ["redirect", "clean"], ids=lambda name: f"A-21 {name}")
-def test_an_event_without_a_create_makes_no_job(name: str, member: Member) -> None:
-    post(member, of_job(name, 404, **({"redirect": "n2"} if name == "redirect" else {})))
+def test_redirect_or_clean_does_not_create_a_job(name: str, member: Member) -> None:
+    post(member, job_event(name, 404, **({"redirect": "n2"} if name == "redirect" else {})))
     assert member.get("/jobs/404").status_code == 404
     assert post(member, progress(404)).json()["ignored"] == [{"place": 0, "reason": NO_JOB.format(404)}]
 
 
-def test_a_21_a_job_of_another_organization_is_unknown(member: Member) -> None:
+def test_a_21_job_of_another_organization_is_unknown(member: Member) -> None:
     publish(member, create(1))
-    stranger = member.server.organization()
-    assert post(stranger, progress(1)).json()["ignored"] == [{"place": 0, "reason": NO_JOB.format(1)}]
+    other = member.server.organization()
+    assert post(other, progress(1)).json()["ignored"] == [{"place": 0, "reason": NO_JOB.format(1)}]
 
 
-def test_a_21_a_job_is_known_again_after_the_server_was_started_anew(tmp_path: Path) -> None:
-    with serving(tmp_path) as server:
+def test_a_21_job_is_known_after_server_restart(tmp_path: Path) -> None:
+    with run_server(tmp_path) as server:
         member = server.organization()
         publish(member, create(1), create(2))
-    with serving(tmp_path) as server:
-        again = server.member(member.organization)
-        found = publish(again, progress(1), progress(404), finish(2))
-        assert (said(found["events"]), [one["place"] for one in found["ignored"]]) == (["progress 1", "finish 2"], [1])
-        assert job(again, 2)["state"] == "finished"
+    with run_server(tmp_path) as server:
+        restarted = server.member(member.organization)
+        response = publish(restarted, progress(1), progress(404), finish(2))
+        assert (describe(response["events"]), [entry["place"] for entry in response["ignored"]]) == (
+            ["progress 1", "finish 2"],
+            [1],
+        )
+        assert job(restarted, 2)["state"] == "finished"
 
 
-def test_a_21_more_jobs_than_one_query_can_name_are_known_again(tmp_path: Path) -> None:
+def test_a_21_many_jobs_are_known_after_server_restart(tmp_path: Path) -> None:
     numbers = range(1, 251)
-    with serving(tmp_path) as server:
+    with run_server(tmp_path) as server:
         member = server.organization()
         publish(member, *map(create, numbers))
-    with serving(tmp_path) as server:
-        again = server.member(member.organization)
-        found = publish(again, *map(finish, [*numbers, 404]))
-        assert said(found["events"]) == [f"finish {number}" for number in numbers]
-        assert found["ignored"] == [{"place": 250, "reason": NO_JOB.format(404)}]
+    with run_server(tmp_path) as server:
+        restarted = server.member(member.organization)
+        response = publish(restarted, *map(finish, [*numbers, 404]))
+        assert describe(response["events"]) == [f"finish {number}" for number in numbers]
+        assert response["ignored"] == [{"place": 250, "reason": NO_JOB.format(404)}]
 
 
-def test_a_job_is_created_once_and_keeps_what_it_was_created_with(member: Member) -> None:
+def test_second_create_does_not_change_the_job(member: Member) -> None:
     publish(member, create(1, params={"a": "b"}), progress(1))
     publish(member, create(1, params={"c": "d"}, node="n9"))
-    found = job(member, 1)
-    assert (found["params"], found["node"], found["state"]) == ({"a": "b"}, "n1", "run")
+    state = job(member, 1)
+    assert (state["params"], state["node"], state["state"]) == ({"a": "b"}, "n1", "run")
 
 
-def test_redirects_are_told_in_order_and_the_last_says_where_the_job_is(member: Member) -> None:
-    publish(member, create(1), *(of_job("redirect", 1, redirect=f"n{n}") for n in (2, 3, 1)))
-    found = job(member, 1)
-    steps = [(one["from"], one["to"]) for one in found["redirects"]]
-    assert (found["node"], steps) == ("n1", [("n1", "n2"), ("n2", "n3"), ("n3", "n1")])
+def test_redirects_are_listed_in_order_and_last_sets_node(member: Member) -> None:
+    publish(member, create(1), *(job_event("redirect", 1, redirect=f"n{n}") for n in (2, 3, 1)))
+    state = job(member, 1)
+    steps = [(redirect["from"], redirect["to"]) for redirect in state["redirects"]]
+    assert (state["node"], steps) == ("n1", [("n1", "n2"), ("n2", "n3"), ("n3", "n1")])
 
 
 @pytest.mark.parametrize("success", ["0", "1"], ids=lambda success: f"A-28 {success}")
-def test_success_is_told_as_the_text_that_it_is(success: str, member: Member) -> None:
+def test_success_is_returned_as_text(success: str, member: Member) -> None:
     publish(member, create(1), finish(1, success=success))
-    found = job(member, 1)
-    assert (found["state"], found["result"]) == ("finished", {"success": success, "message": "job 1 ended"})
+    state = job(member, 1)
+    assert (state["state"], state["result"]) == ("finished", {"success": success, "message": "job 1 ended"})
 
 
-def test_jobs_with_ids_that_begin_alike_are_told_apart(member: Member) -> None:
+def test_jobs_with_common_id_prefix_are_distinct(member: Member) -> None:
     publish(member, *(create(number, params={"n": str(number)}) for number in (0, 1, 11, 117, 2**53 - 1)))
     assert [job(member, number)["params"]["n"] for number in (1, 11, 117, 2**53 - 1, 0)] == [
         "1", "11", "117", str(2**53 - 1), "0",

@@ -9,9 +9,9 @@ from chalicelib.domain.events.ids import Id
 from tests.builders import a_text
 
 
-def event(written: str) -> Event:
-    """The event written `server.session.instance @time`."""
-    id_, _, at = written.partition(" @")
+def event(text: str) -> Event:
+    """Parse `server.session.instance @time`."""
+    id_, _, at = text.partition(" @")
     return Event(Id.parse(id_), int(at), int(at), a_text())
 
 
@@ -26,16 +26,22 @@ def event(written: str) -> Event:
         pytest.param("1.1.1 @5", "2.1.1 @5", id="H-O/same-time-on-two-servers"),
     ],
 )
-def test_events_have_an_order(smaller: str, greater: str) -> None:
-    one, other = event(smaller), event(greater)
-    assert (one < other, one > other, other < one, other > one, one == other) == (True, False, False, True, False)
+def test_events_are_ordered(smaller: str, greater: str) -> None:
+    first, second = event(smaller), event(greater)
+    assert (first < second, first > second, second < first, second > first, first == second) == (
+        True,
+        False,
+        False,
+        True,
+        False,
+    )
 
 
-def test_the_same_id_is_the_same_event_whatever_its_time() -> None:  # H-O05
-    one, other = event("1.1.1 @5"), event("1.1.1 @7")
-    assert (one < other, one > other, one == other, len({one, other})) == (False, False, True, 1)
+def test_events_with_same_id_are_equal() -> None:  # H-O05
+    first, second = event("1.1.1 @5"), event("1.1.1 @7")
+    assert (first < second, first > second, first == second, len({first, second})) == (False, False, True, 1)
 
 
-def test_however_they_come_events_are_sorted_by_time_and_id() -> None:  # H-Q33
+def test_events_sort_by_time_and_id_from_any_order() -> None:  # H-Q33
     in_order = [event(text) for text in ("1.1.1 @10", "1.1.2 @10", "2.1.1 @15", "1.2.1 @20")]
-    assert all(sorted(given) == in_order for given in permutations(in_order))
+    assert all(sorted(shuffled) == in_order for shuffled in permutations(in_order))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tests.serving import Member, Server, serving
+from tests.serving import Member, Server, run_server
 
-Told = tuple[list[str], bool]
-"""Hat's names of events, and whether more follow."""
+Result = tuple[list[str], bool]
+"""Hat's names of the events, and whether more follow."""
 
 COMMITS: list[tuple[int, dict[str, tuple[list[str], int | None]]]] = [
     (0, {"1.1.1": (["a", "b"], 100), "1.1.2": (["a", "c"], 90)}),
@@ -19,7 +19,7 @@ COMMITS: list[tuple[int, dict[str, tuple[list[str], int | None]]]] = [
     (0, {"1.3.1": (["x"], 80)}),
     (1, {"2.2.1": ([], None)}),
 ]
-"""Hat's fixture F: the organization, then the name of each event, its type and its source's seconds since 1970."""
+"""Hat's fixture F: the index of the organization; the name, type and source time in seconds of each event."""
 
 FORWARDS = ["1.1.1", "1.1.2", "2.1.1", "1.2.1", "1.3.1", "2.2.1"]
 BACKWARDS = FORWARDS[::-1]
@@ -29,27 +29,27 @@ BY_SOURCE = {"orderBy": "sourceTimestamp"}
 
 @dataclass
 class Hat:
-    """The fixture: a member of both organizations, and each event by Hat's name."""
+    """A member of both organizations, and the events by Hat's names."""
 
     member: Member
     events: dict[str, dict[str, Any]]
 
-    def parameters(self, given: dict[str, Any]) -> dict[str, Any]:
-        """`given` with names of events in the place of their ids and times."""
-        return {name: self._meant(name, value) for name, value in given.items()}
+    def resolve(self, query: dict[str, Any]) -> dict[str, Any]:
+        """`query` with the names of events replaced by their ids and times."""
+        return {name: self._resolve_value(name, value) for name, value in query.items()}
 
-    def told(self, answer: dict[str, Any]) -> Told:
-        """What an answer says, after a check that each event is as it was written."""
+    def parse_result(self, answer: dict[str, Any]) -> Result:
+        """The names of the returned events. Asserts that each event is returned as it was published."""
         names = {str(event["id"]): name for name, event in self.events.items()}
-        found = [names[str(event["id"])] for event in answer["events"]]
-        assert answer["events"] == [self.events[name] for name in found]
-        return found, answer["moreFollows"]
+        returned = [names[str(event["id"])] for event in answer["events"]]
+        assert answer["events"] == [self.events[name] for name in returned]
+        return returned, answer["moreFollows"]
 
-    def _meant(self, name: str, value: Any) -> Any:
+    def _resolve_value(self, name: str, value: Any) -> Any:
         if name in ("tFrom", "tTo"):
             return self.events[value]["timestamp"]
         if name == "lastEventId" and value in self.events:
-            return written(self.events[value])
+            return id_text(self.events[value])
         return value.format(server=self.events["1.1.1"]["id"]["server"]) if name == "lastEventId" else value
 
 
@@ -61,45 +61,44 @@ def hat(server: Server) -> Hat:
         sent = [{"type": type_, "sourceTimestamp": seconds(at)} for type_, at in commit.values()]
         answer = members[owner].post({"events": sent})
         events |= zip(commit, answer.json()["events"], strict=True)
-        pause(members[owner])
+        advance_clock(members[owner])
     return Hat(server.member(*(member.organization for member in members)), events)
 
 
 @pytest.fixture(scope="module")
-def capped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose answers have at most three events."""
-    with serving(tmp_path_factory.mktemp("capped"), MOST_RESULTS="3") as running:
+def limited_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that returns at most three events."""
+    with run_server(tmp_path_factory.mktemp("limited_server"), MOST_RESULTS="3") as running:
         yield running
 
 
-def pause(member: Member) -> None:
-    """Let the clock go on, so that the next commit has another time."""
+def advance_clock(member: Member) -> None:
+    """Wait until the next commit has another time."""
     member.get("/events", params={"types": "never", "timeout": "0.002s"})
 
 
 def seconds(since_1970: int | None) -> Any:
-    """A time as Hat writes it."""
+    """A time in Hat's format."""
     return None if since_1970 is None else {"s": since_1970, "us": 0}
 
 
-def written(event: dict[str, Any]) -> str:
-    """The event's id as text."""
+def id_text(event: dict[str, Any]) -> str:
     return f"{event['id']['server']}.{event['id']['session']}.{event['id']['instance']}"
 
 
-def asked(member: Member, query: str, parameters: dict[str, Any], **headers: str) -> dict[str, Any]:
-    """The answer to a query, after a check that GET and POST say the same."""
-    post = member.ask("POST", f"/events/{query}", json=parameters, headers=headers)
+def run_query(member: Member, query: str, parameters: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """Run a query by POST. Asserts that GET returns the same."""
+    post = member.request("POST", f"/events/{query}", json=parameters, headers=headers)
     assert post.status_code == 200, post.text
-    if parameters.get("types") != []:  # a query string cannot write an empty list
+    if parameters.get("types") != []:  # a query string cannot express an empty list
         get = member.get(f"/events/{query}", params=parameters, headers=headers)
         assert (get.status_code, get.json()) == (200, post.json())
-    found: dict[str, Any] = post.json()
-    return found
+    result: dict[str, Any] = post.json()
+    return result
 
 
 @pytest.mark.parametrize(
-    ("given", "expected"),
+    ("query", "expected"),
     [
         pytest.param({}, (BACKWARDS, False), id="H-Q01"),
         pytest.param(ASCENDING, (FORWARDS, False), id="H-Q02"),
@@ -154,12 +153,14 @@ def asked(member: Member, query: str, parameters: dict[str, Any], **headers: str
             ASCENDING | {"tFrom": "1.2.1", "lastEventId": "1.1.1"}, ([], False), id="H-Q13/last-is-out-of-bounds"
         ),
         pytest.param(
-            ASCENDING | {"maxResults": 2, "lastEventId": "1.1.2"}, (["2.1.1", "1.2.1"], True), id="H-Q/last-and-most"
+            ASCENDING | {"maxResults": 2, "lastEventId": "1.1.2"},
+            (["2.1.1", "1.2.1"], True),
+            id="H-Q/last-and-max_results",
         ),
     ],
 )
-def test_a_timeseries_has_the_events_that_were_asked_for(given: dict[str, Any], expected: Told, hat: Hat) -> None:
-    assert hat.told(asked(hat.member, "timeseries", hat.parameters(given))) == expected
+def test_timeseries_returns_requested_events(query: dict[str, Any], expected: Result, hat: Hat) -> None:
+    assert hat.parse_result(run_query(hat.member, "timeseries", hat.resolve(query))) == expected
 
 
 @pytest.mark.parametrize(
@@ -172,42 +173,44 @@ def test_a_timeseries_has_the_events_that_were_asked_for(given: dict[str, Any], 
     ],
 )
 @pytest.mark.parametrize("order_by", ["timestamp", "sourceTimestamp"])
-def test_bounds_of_the_sources_time_leave_out_events_without_one(
+def test_source_time_bounds_exclude_events_without_it(
     order_by: str, first: int | None, last: int | None, expected: list[str], hat: Hat
 ) -> None:
     bounds = {"sourceTFrom": seconds(first), "sourceTTo": seconds(last)}
     as_objects = {name: time for name, time in bounds.items() if time is not None}
     as_text = {name: f"1970-01-01T00:{time['s'] // 60:02}:{time['s'] % 60:02}Z" for name, time in as_objects.items()}
     answers = [
-        asked(hat.member, "timeseries", ASCENDING | {"orderBy": order_by} | as_text),
-        hat.member.ask("POST", "/events/timeseries", json=ASCENDING | {"orderBy": order_by} | as_objects).json(),
+        run_query(hat.member, "timeseries", ASCENDING | {"orderBy": order_by} | as_text),
+        hat.member.request("POST", "/events/timeseries", json=ASCENDING | {"orderBy": order_by} | as_objects).json(),
     ]
     by_source = sorted(expected, key=lambda name: str(hat.events[name]["sourceTimestamp"]))
     ordered = expected if order_by == "timestamp" else by_source
-    assert [hat.told(answer) for answer in answers] == [(ordered, False)] * 2
+    assert [hat.parse_result(answer) for answer in answers] == [(ordered, False)] * 2
 
 
-@pytest.mark.parametrize("most", [1, 2, 3, 4])
+@pytest.mark.parametrize("max_results", [1, 2, 3, 4])
 @pytest.mark.parametrize("types", [["*"], ["a/*"], ["a/b", "x"]])
 @pytest.mark.parametrize(
     ("order", "order_by"), list(product(["ascending", "descending"], ["timestamp", "sourceTimestamp"]))
 )
-def test_page_after_page_gives_the_whole_list(order: str, order_by: str, types: list[str], most: int, hat: Hat) -> None:
+def test_timeseries_pages_add_up_to_whole_list(
+    order: str, order_by: str, types: list[str], max_results: int, hat: Hat
+) -> None:
     query = {"order": order, "orderBy": order_by, "types": types}
-    whole = asked(hat.member, "timeseries", query)
-    found: list[dict[str, Any]] = []
-    more, place = True, dict[str, str]()
+    expected = run_query(hat.member, "timeseries", query)
+    events: list[dict[str, Any]] = []
+    more, position = True, dict[str, str]()
     while more:
-        page = asked(hat.member, "timeseries", {**query, **place, "maxResults": most})
-        found += page["events"]
-        more, place = page["moreFollows"], {"lastEventId": written(found[-1])}
-    assert found == whole["events"]
+        page = run_query(hat.member, "timeseries", {**query, **position, "maxResults": max_results})
+        events += page["events"]
+        more, position = page["moreFollows"], {"lastEventId": id_text(events[-1])}
+    assert events == expected["events"]
 
 
-def test_the_last_event_seen_may_be_an_object(hat: Hat) -> None:
+def test_last_event_id_may_be_an_object(hat: Hat) -> None:
     query = ASCENDING | {"lastEventId": hat.events["1.2.1"]["id"]}
-    answer = hat.member.ask("POST", "/events/timeseries", json=query)
-    assert hat.told(answer.json()) == (["1.3.1", "2.2.1"], False)
+    answer = hat.member.request("POST", "/events/timeseries", json=query)
+    assert hat.parse_result(answer.json()) == (["1.3.1", "2.2.1"], False)
 
 
 @pytest.mark.parametrize(
@@ -224,15 +227,13 @@ def test_the_last_event_seen_may_be_an_object(hat: Hat) -> None:
         pytest.param([], [], id="H-Q16/no-pattern"),
     ],
 )
-def test_latest_has_the_last_event_of_each_type_in_all_organizations(
-    types: list[str] | None, expected: list[str], hat: Hat
-) -> None:
-    answer = asked(hat.member, "latest", {} if types is None else {"types": types})
-    assert hat.told(answer) == (expected, False)
+def test_latest_returns_last_event_of_each_type(types: list[str] | None, expected: list[str], hat: Hat) -> None:
+    answer = run_query(hat.member, "latest", {} if types is None else {"types": types})
+    assert hat.parse_result(answer) == (expected, False)
 
 
 @pytest.mark.parametrize(
-    ("query", "place", "expected"),
+    ("query", "position", "expected"),
     [
         pytest.param("latest", 0, ["1.1.2", "1.2.1", "1.3.1"], id="latest of the first"),
         pytest.param("latest", 1, ["2.1.1", "2.2.1"], id="latest of the second"),
@@ -240,36 +241,36 @@ def test_latest_has_the_last_event_of_each_type_in_all_organizations(
         pytest.param("timeseries", 1, ["2.2.1", "2.1.1"], id="timeseries of the second"),
     ],
 )
-def test_a_query_may_be_narrowed_to_one_organization(query: str, place: int, expected: list[str], hat: Hat) -> None:
-    name = hat.member.organizations[place]
-    by_header = asked(hat.member, query, {}, **{"X-Organization": name})
-    by_token = asked(hat.member.server.member(name), query, {})
-    assert (hat.told(by_header), by_header) == ((expected, False), by_token)
+def test_query_can_be_limited_to_one_organization(query: str, position: int, expected: list[str], hat: Hat) -> None:
+    name = hat.member.organizations[position]
+    by_header = run_query(hat.member, query, {}, **{"X-Organization": name})
+    by_token = run_query(hat.member.server.member(name), query, {})
+    assert (hat.parse_result(by_header), by_header) == ((expected, False), by_token)
 
 
 @pytest.mark.parametrize("query", ["latest", "timeseries"])
-def test_an_organization_that_does_not_exist_yet_adds_nothing(query: str, hat: Hat) -> None:
-    with_another = hat.member.server.member(*hat.member.organizations, "nobody-created-this")
-    assert asked(with_another, query, {}) == asked(hat.member, query, {})
+def test_query_ignores_missing_organization(query: str, hat: Hat) -> None:
+    with_another = hat.member.server.member(*hat.member.organizations, "not-created")
+    assert run_query(with_another, query, {}) == run_query(hat.member, query, {})
 
 
 @pytest.mark.parametrize("query", ["latest", "timeseries", "server"])
-def test_a_query_tells_the_event_id_up_to_which_it_is_right(query: str, hat: Hat) -> None:
+def test_query_returns_event_id_it_is_valid_for(query: str, hat: Hat) -> None:
     last = "1.3.1" if query == "server" else "2.2.1"
-    assert asked(hat.member, query, {})["eventId"] == hat.events[last]["eventId"]
+    assert run_query(hat.member, query, {})["eventId"] == hat.events[last]["eventId"]
 
 
 @pytest.mark.parametrize("query", ["latest", "timeseries"])
-def test_the_log_of_a_new_organization_has_nothing(query: str, member: Member) -> None:
-    assert asked(member, query, {}) == {"events": [], "moreFollows": False, "eventId": 0}
+def test_query_of_new_organization_is_empty(query: str, member: Member) -> None:
+    assert run_query(member, query, {}) == {"events": [], "moreFollows": False, "eventId": 0}
 
 
 @pytest.mark.parametrize("order", ["ascending", "descending"])
 @pytest.mark.parametrize(
-    ("stored", "most", "expected", "more"),
+    ("stored", "max_results", "expected", "more"),
     [
         pytest.param(4, None, 3, True, id="H-Q25"),
-        pytest.param(4, 4, 3, True, id="H-Q25/more-asked-than-allowed"),
+        pytest.param(4, 4, 3, True, id="H-Q25/more-run_query-than-allowed"),
         pytest.param(3, None, 3, False, id="H-Q25/just-allowed"),
         pytest.param(0, 2, 0, False, id="H-Q26/0"),
         pytest.param(1, 2, 1, False, id="H-Q26/1"),
@@ -278,40 +279,39 @@ def test_the_log_of_a_new_organization_has_nothing(query: str, member: Member) -
     ],
 )
 @pytest.mark.parametrize("order_by", ["timestamp", "sourceTimestamp"])
-def test_an_answer_has_as_many_events_as_asked_for_and_allowed(
-    order_by: str, stored: int, most: int | None, expected: int, more: bool, order: str, capped: Server
+def test_timeseries_respects_requested_and_server_limit(
+    order_by: str, stored: int, max_results: int | None, expected: int, more: bool, order: str, limited_server: Server
 ) -> None:
-    member = capped.organization()
+    member = limited_server.organization()
     events = []
     for at in range(stored):
         answer = member.post({"events": [{"type": ["a"], "sourceTimestamp": seconds(at)}]})
         events += answer.json()["events"]
-    query = {"order": order, "orderBy": order_by, **({} if most is None else {"maxResults": most})}
+    query = {"order": order, "orderBy": order_by, **({} if max_results is None else {"maxResults": max_results})}
     in_order = events if order == "ascending" else events[::-1]
-    assert asked(member, "timeseries", query) == {
+    assert run_query(member, "timeseries", query) == {
         "events": in_order[:expected],
         "moreFollows": more,
         "eventId": events[-1]["eventId"] if events else 0,
     }
 
 
-def test_of_a_type_that_came_twice_only_the_second_is_the_latest(member: Member) -> None:  # H-Q32
+def test_latest_of_repeated_type_is_the_second(member: Member) -> None:  # H-Q32
     member.publish("a")
     (second,) = member.publish("a")
     _, last = member.publish("b", "b")
-    assert asked(member, "latest", {})["events"] == [second, last]
+    assert run_query(member, "latest", {})["events"] == [second, last]
 
 
-def test_events_of_several_servers_are_in_the_order_of_time_as_soon_as_they_are_written(server: Server) -> None:
+def test_timeseries_of_several_servers_is_ordered_by_time(server: Server) -> None:
     members = [server.organization(), server.organization()]  # H-Q33
     both = server.member(*(member.organization for member in members))
     events: list[dict[str, Any]] = []
     for turn in range(12):
         events += members[turn % 3 % 2].publish("a", "b")
         events.sort(key=lambda event: (event["timestamp"], *event["id"].values()))
-        found = asked(both, "timeseries", ASCENDING)["events"]
-        assert found == events
-        assert asked(both, "timeseries", {})["events"] == events[::-1]
+        assert run_query(both, "timeseries", ASCENDING)["events"] == events
+        assert run_query(both, "timeseries", {})["events"] == events[::-1]
 
 
 PAYLOADS = {
@@ -319,26 +319,26 @@ PAYLOADS = {
     "JSON null": {"type": "json", "data": None},
     "an object": {"type": "json", "data": {"ä": {'b\n\t"\\': [1e300, -0.0, 9007199254740993]}}},
     "bytes": {"type": "binary", "name": "abc", "data": "MTIz"},
-    "no bytes without a name": {"type": "binary", "name": "", "data": ""},
+    "empty bytes with an empty name": {"type": "binary", "name": "", "data": ""},
     "none": None,
 }
 
 
 @pytest.mark.parametrize("payload", PAYLOADS.values(), ids=[f"H-C05/{name}" for name in PAYLOADS])
-def test_a_payload_is_read_as_it_was_written(payload: Any, member: Member) -> None:
+def test_payload_is_returned_unchanged(payload: Any, member: Member) -> None:
     member.post({"events": [{"type": ["a"], "payload": payload}]})
-    (fed,) = member.get("/events").json()["eventSnapshots"]
-    queried = [asked(member, query, {})["events"][0] for query in ("latest", "timeseries", "server")]
-    assert [event["payload"] for event in (fed, *queried)] == [payload] * 4
-    assert queried == [fed] * 3
+    (event,) = member.get("/events").json()["eventSnapshots"]
+    queried = [run_query(member, query, {})["events"][0] for query in ("latest", "timeseries", "server")]
+    assert [result["payload"] for result in (event, *queried)] == [payload] * 4
+    assert queried == [event] * 3
 
 
-def test_json_null_is_not_the_lack_of_a_payload(member: Member) -> None:  # H-C05
+def test_json_null_differs_from_no_payload(member: Member) -> None:  # H-C05
     sent = [
         {"type": ["a"], "payload": {"type": "json", "data": None}},
         {"type": ["b"], "payload": None},
         {"type": ["c"]},
     ]
     member.post({"events": sent})
-    found = [event["payload"] for event in asked(member, "timeseries", ASCENDING)["events"]]
-    assert found == [{"type": "json", "data": None}, None, None]
+    payloads = [event["payload"] for event in run_query(member, "timeseries", ASCENDING)["events"]]
+    assert payloads == [{"type": "json", "data": None}, None, None]

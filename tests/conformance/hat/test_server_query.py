@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.serving import Member, Server, serving
+from tests.serving import Member, Server, run_server
 
 
 @pytest.fixture(scope="module")
 def hat(server: Server) -> Member:
-    """Hat's fixture: of server 1 the events 1.1.1 a/b, 1.1.2 a/c, 1.2.1 a/b, 1.3.1 x; of server 2 one."""
+    """Hat's fixture: server 1 has the events 1.1.1 a/b, 1.1.2 a/c, 1.2.1 a/b, 1.3.1 x, and server 2 has one event."""
     member = server.organization()
     member.publish("a/b", "a/c")
     member.publish("a/b")
@@ -21,20 +21,20 @@ def hat(server: Server) -> Member:
 
 
 @pytest.fixture(scope="module")
-def capped(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose answers have at most three events."""
-    with serving(tmp_path_factory.mktemp("capped"), MOST_RESULTS="3") as running:
+def limited_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that returns at most three events."""
+    with run_server(tmp_path_factory.mktemp("limited_server"), MOST_RESULTS="3") as running:
         yield running
 
 
-def told(answer: dict[str, Any]) -> tuple[list[str], bool]:
-    """The ids without their server, and whether more follow."""
+def parse_result(answer: dict[str, Any]) -> tuple[list[str], bool]:
+    """The ids of the events without the server, and whether more follow."""
     ids = [f"{event['id']['session']}.{event['id']['instance']}" for event in answer["events"]]
     return ids, answer["moreFollows"]
 
 
 @pytest.mark.parametrize(
-    ("last", "most", "expected"),
+    ("last", "max_results", "expected"),
     [
         pytest.param(None, None, (["1.1", "1.2", "2.1", "3.1"], False), id="H-Q17"),
         pytest.param(None, 1, (["1.1"], True), id="H-Q18"),
@@ -61,39 +61,39 @@ def told(answer: dict[str, Any]) -> tuple[list[str], bool]:
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_events_of_a_server_come_in_the_order_of_their_ids(
-    method: str, last: str | None, most: int | None, expected: tuple[list[str], bool], hat: Member
+def test_server_query_returns_events_in_order_of_ids(
+    method: str, last: str | None, max_results: int | None, expected: tuple[list[str], bool], hat: Member
 ) -> None:
-    number = hat.create()
+    server_number = hat.create()
     parameters = {
-        "server": number,
-        **({} if last is None else {"lastEventId": f"{number}.{last}"}),
-        **({} if most is None else {"maxResults": most}),
+        "server": server_number,
+        **({} if last is None else {"lastEventId": f"{server_number}.{last}"}),
+        **({} if max_results is None else {"maxResults": max_results}),
     }
-    answer = hat.ask(method, "/events/server", **{"params" if method == "GET" else "json": parameters})
-    assert (answer.status_code, told(answer.json())) == (200, expected)
+    answer = hat.request(method, "/events/server", **{"params" if method == "GET" else "json": parameters})
+    assert (answer.status_code, parse_result(answer.json())) == (200, expected)
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_the_last_event_must_be_of_the_server(method: str, hat: Member) -> None:  # H-Q22
-    number = hat.create()
-    parameters = {"server": number, "lastEventId": f"{number + 1}.1.1"}
-    answer = hat.ask(method, "/events/server", **{"params" if method == "GET" else "json": parameters})
+def test_server_query_rejects_id_of_another_server(method: str, hat: Member) -> None:  # H-Q22
+    server_number = hat.create()
+    parameters = {"server": server_number, "lastEventId": f"{server_number + 1}.1.1"}
+    answer = hat.request(method, "/events/server", **{"params" if method == "GET" else "json": parameters})
     assert (answer.status_code, answer.json()["detail"]) == (
         400,
-        f"lastEventId {number + 1}.1.1 is an event of another server than {number}",
+        f"lastEventId {server_number + 1}.1.1 belongs to server {server_number + 1}, not to server {server_number}",
     )
 
 
-def test_an_id_may_be_an_object(hat: Member) -> None:
-    number = hat.create()
-    last = {"server": number, "session": 1, "instance": 2}
-    answer = hat.ask("POST", "/events/server", json={"lastEventId": last})
-    assert (answer.status_code, told(answer.json())) == (200, (["2.1", "3.1"], False))
+def test_server_query_accepts_id_object(hat: Member) -> None:
+    server_number = hat.create()
+    last = {"server": server_number, "session": 1, "instance": 2}
+    answer = hat.request("POST", "/events/server", json={"lastEventId": last})
+    assert (answer.status_code, parse_result(answer.json())) == (200, (["2.1", "3.1"], False))
 
 
 @pytest.mark.parametrize(
-    ("stored", "most", "expected"),
+    ("stored", "max_results", "expected"),
     [
         pytest.param(4, None, (["1.1", "2.1", "3.1"], True), id="H-Q25"),
         pytest.param(4, 4, (["1.1", "2.1", "3.1"], True), id="H-Q25/more-asked-than-allowed"),
@@ -104,22 +104,22 @@ def test_an_id_may_be_an_object(hat: Member) -> None:
         pytest.param(3, 2, (["1.1", "2.1"], True), id="H-Q26/3"),
     ],
 )
-def test_an_answer_has_as_many_events_as_asked_for_and_allowed(
-    stored: int, most: int | None, expected: tuple[list[str], bool], capped: Server
+def test_server_query_respects_both_limits(
+    stored: int, max_results: int | None, expected: tuple[list[str], bool], limited_server: Server
 ) -> None:
-    member = capped.organization()
+    member = limited_server.organization()
     for _ in range(stored):
         member.publish("a")
-    answer = member.get("/events/server", params={} if most is None else {"maxResults": most})
-    assert (answer.status_code, told(answer.json())) == (200, expected)
+    answer = member.get("/events/server", params={} if max_results is None else {"maxResults": max_results})
+    assert (answer.status_code, parse_result(answer.json())) == (200, expected)
 
 
-def test_the_events_of_one_request_count_one_by_one(capped: Server) -> None:  # H-Q26
-    member = capped.organization()
+def test_server_query_limit_counts_events_not_commits(limited_server: Server) -> None:  # H-Q26
+    member = limited_server.organization()
     events = member.publish("a", "b", "c", "d")
-    number = events[0]["id"]["server"]
+    server_number = events[0]["id"]["server"]
     first = member.get("/events/server").json()
-    rest = member.get("/events/server", params={"lastEventId": f"{number}.1.3"}).json()
+    rest = member.get("/events/server", params={"lastEventId": f"{server_number}.1.3"}).json()
     assert (first, rest) == (
         {"events": events[:3], "moreFollows": True, "eventId": events[2]["eventId"]},
         {"events": events[3:], "moreFollows": False, "eventId": events[3]["eventId"]},

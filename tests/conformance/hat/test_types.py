@@ -13,8 +13,8 @@ from chalicelib.domain.queries.event_filter import Selection
 from tests.serving import Member
 
 
-def typed(text: str) -> EventType:
-    """`a/b` as a type; the empty text is the empty type."""
+def split_type(text: str) -> EventType:
+    """Split `a/b`. The empty text is the empty type."""
     return tuple(text.split("/")) if text else ()
 
 
@@ -63,8 +63,8 @@ def typed(text: str) -> EventType:
         pytest.param("", "?/?", False, id="H-M/empty-two"),
     ],
 )
-def test_a_query_type_selects_event_types(event_type: str, query: str, expected: bool) -> None:
-    assert matches(typed(event_type), typed(query)) is expected
+def test_query_type_matches_event_types(event_type: str, query: str, expected: bool) -> None:
+    assert matches(split_type(event_type), split_type(query)) is expected
 
 
 @pytest.mark.parametrize(
@@ -81,9 +81,9 @@ def test_a_query_type_selects_event_types(event_type: str, query: str, expected:
         pytest.param(["c/*"], [], id="H-S/nothing"),
     ],
 )
-def test_a_subscription_is_the_union_of_its_query_types(types: list[str], selected: list[str]) -> None:
-    selection = Selection(types=tuple(map(typed, types)))
-    assert [text for text in ("", "a", "a/b", "b") if selection.selects(_event(typed(text)))] == selected
+def test_subscription_is_union_of_query_types(types: list[str], selected: list[str]) -> None:
+    selection = Selection(types=tuple(map(split_type, types)))
+    assert [text for text in ("", "a", "a/b", "b") if selection.selects(_event(split_type(text)))] == selected
 
 
 @pytest.mark.parametrize(
@@ -95,23 +95,23 @@ def test_a_subscription_is_the_union_of_its_query_types(types: list[str], select
         pytest.param("*/*", id="H-S/twice"),
     ],
 )
-def test_a_star_that_is_not_last_makes_no_query_type(query: str) -> None:
-    with pytest.raises(ValidationError, match=r"'\*' stands last"):
+def test_query_type_with_star_before_end_is_invalid(query: str) -> None:
+    with pytest.raises(ValidationError, match=r"'\*' is only allowed at the end of a pattern"):
         TypeAdapter[EventType](Pattern).validate_python(query)
 
 
 @pytest.mark.parametrize("query", [pytest.param("*/b", id="H-M34"), pytest.param("a/*/b", id="H-S15")])
-def test_a_star_that_is_not_last_is_a_bad_request(query: str, member: Member) -> None:
+def test_request_with_star_before_end_is_rejected(query: str, member: Member) -> None:
     answer = member.get("/events", params={"types": query})
     assert (answer.status_code, answer.json()["detail"]) == (
         400,
-        f"types.0: in a pattern '*' stands last, unlike in '{query}'",
+        f"types.0: '*' is only allowed at the end of a pattern, not as in '{query}'",
     )
 
 
-def test_times_are_ordered_by_their_microseconds() -> None:  # H-T01
-    given = [(0, 0), (0, 1), (1, 0), (1, 1), (-1, 0), (-1, 1), (-1, 999_999)]
-    in_order = sorted(given, key=lambda time: timestamps.parse({"s": time[0], "us": time[1]}))
+def test_times_are_ordered_by_microseconds() -> None:  # H-T01
+    times = [(0, 0), (0, 1), (1, 0), (1, 1), (-1, 0), (-1, 1), (-1, 999_999)]
+    in_order = sorted(times, key=lambda time: timestamps.parse({"s": time[0], "us": time[1]}))
     assert in_order == [(-1, 0), (-1, 1), (-1, 999_999), (0, 0), (0, 1), (1, 0), (1, 1)]
     assert all(earlier < later for earlier, later in pairwise(in_order))
 
@@ -125,7 +125,7 @@ def test_times_are_ordered_by_their_microseconds() -> None:  # H-T01
         pytest.param("1969-12-31T23:59:59.999999Z", -1, 999_999, id="H-T/before-epoch"),
     ],
 )
-def test_both_spellings_of_a_time_are_the_same_time(text: str, s: int, us: int) -> None:
+def test_time_as_text_and_object_are_equal(text: str, s: int, us: int) -> None:
     assert timestamps.parse(text) == timestamps.parse({"s": s, "us": us}) == 1_000_000 * s + us
     assert timestamps.iso(1_000_000 * s + us) == text
 

@@ -8,7 +8,7 @@ from chalicelib.domain import durations, timestamps
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import next_event_id
-from chalicelib.domain.log.commit import chained
+from chalicelib.domain.log.commit import verify_contiguous
 from tests.builders import a_commit
 from tests.serving import Member
 
@@ -17,7 +17,7 @@ REQUESTS = 25
 EVENTS = 20
 
 
-def test_event_ids_reach_to_the_year_2255() -> None:  # J-I01
+def test_event_ids_last_until_year_2255() -> None:  # J-I01
     assert timestamps.iso(2**53) == "2255-06-05T23:47:34.740992Z"
 
 
@@ -29,7 +29,7 @@ def test_event_ids_reach_to_the_year_2255() -> None:  # J-I01
         pytest.param(-1, 400, id="J-I/negative"),
     ],
 )
-def test_an_event_id_has_53_bits(after: int, status: int, member: Member) -> None:
+def test_event_id_above_53_bits_is_rejected(after: int, status: int, member: Member) -> None:
     assert member.get("/events", params={"after": after}).status_code == status
 
 
@@ -43,27 +43,27 @@ def test_an_event_id_has_53_bits(after: int, status: int, member: Member) -> Non
         pytest.param(1_000, 9_999_999, 10_000_000, id="J-I06/clock-behind"),
     ],
 )
-def test_the_next_event_id_is_the_clock_unless_that_would_not_rise(now_ms: int, last: int, expected: int) -> None:
+def test_next_event_id_is_clock_or_successor(now_ms: int, last: int, expected: int) -> None:
     assert next_event_id(now_ms, last) == expected
 
 
-def test_concurrent_writers_get_distinct_event_ids(member: Member) -> None:  # J-I07
+def test_concurrent_writers_receive_distinct_event_ids(member: Member) -> None:  # J-I07
     def write(writer: int) -> list[int]:
         return [event["eventId"] for _ in range(REQUESTS) for event in member.publish(*[f"w/{writer}"] * EVENTS)]
 
     with ThreadPoolExecutor(WRITERS) as pool:
-        written = list(pool.map(write, range(WRITERS)))
-    assert all(ids == sorted(ids) for ids in written)
-    assert len({event_id for ids in written for event_id in ids}) == WRITERS * REQUESTS * EVENTS
-    stored = [event["eventId"] for event in member.stored()["events"]]
-    assert stored == sorted(event_id for ids in written for event_id in ids)
+        event_ids = list(pool.map(write, range(WRITERS)))
+    assert all(ids == sorted(ids) for ids in event_ids)
+    assert len({event_id for ids in event_ids for event_id in ids}) == WRITERS * REQUESTS * EVENTS
+    stored = [event["eventId"] for event in member.read_log()["events"]]
+    assert stored == sorted(event_id for ids in event_ids for event_id in ids)
 
 
 @pytest.mark.parametrize("at", [pytest.param(2_000, id="J-I10/equal"), pytest.param(1_999, id="J-I10/smaller")])
-def test_an_event_id_not_greater_than_the_last_is_rejected(at: int) -> None:
-    head = Head(server=1, session=2, instance=1, last=2_000)
+def test_event_id_not_above_last_is_rejected(at: int) -> None:
+    head = Head(server=1, session=2, instance=1, last_event_id=2_000)
     with pytest.raises(LogBroken, match=rf"session 3 of server 1 \(prev 2000, at {at}\) does not follow session 2"):
-        list(chained(head, [a_commit(session=3, at=at)]))
+        list(verify_contiguous(head, [a_commit(session=3, at=at)]))
 
 
 @pytest.mark.parametrize(
@@ -78,12 +78,12 @@ def test_an_event_id_not_greater_than_the_last_is_rejected(at: int) -> None:
         pytest.param("infinite", float("inf"), id="J-R15"),
     ],
 )
-def test_a_duration_has_many_spellings(text: str, seconds: float) -> None:
+def test_duration_accepts_all_formats(text: str, seconds: float) -> None:
     assert durations.parse(text) == seconds
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=f"J-R11/{text}") for text in (".1", ".1s", "1d")])
-def test_a_duration_that_means_nothing_is_a_bad_request(text: str, member: Member) -> None:
+def test_invalid_duration_is_rejected(text: str, member: Member) -> None:
     answer = member.get("/events", params={"timeout": text})
     assert (answer.status_code, answer.json()["detail"]) == (
         400,

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
-from tests.serving import Member, Server, serving
+from tests.serving import Member, Server, run_server
 
 API = "/jobscheduler/master/api"
 ORDER = "/JOB-CHAIN,ORDER-ID"
 TASK = {"jobPath": "/JOB", "taskId": "4711"}
-TASK_OF_NO_JOB = {"jobPath": "", "taskId": "x"}
+TASK_WITHOUT_JOB = {"jobPath": "", "taskId": "x"}
 
 Json = dict[str, Any]
 
@@ -58,14 +58,14 @@ HIERARCHY: dict[str, dict[str, Json]] = {
     "CustomEvent": {"VariablesCustomEvent": {"key": "KEY", "variables": {"a": "A", "TYPE": "b"}}},
     "Logged": {"Logged": {"level": "info", "message": "MESSAGE-1 text"}},
 }
-"""Every type of event below its family, with the members of one such event."""
+"""Every event type by family, with the members of an example."""
 
-ONE_OF_EACH: list[Json] = [
+ALL_EVENTS: list[Json] = [
     {"TYPE": name, **members} for events in HIERARCHY.values() for name, members in events.items()
 ]
 
 SUPERTYPES = {
-    "Event": [event["TYPE"] for event in ONE_OF_EACH],
+    "Event": [event["TYPE"] for event in ALL_EVENTS],
     **{family: list(events) for family, events in HIERARCHY.items()},
     "FileBasedAddedOrReplaced": ["FileBasedAdded", "FileBasedReplaced"],
     "JobChainNodeEvent": ["JobChainNodeActionChanged"],
@@ -90,29 +90,31 @@ COUNTERS = [
 
 
 @pytest.fixture(scope="module")
-def each(server: Server) -> Member:
-    """Somebody in whose log is one event of each type."""
+def all_types(server: Server) -> Member:
+    """A member whose log contains one event of each type."""
     member = server.organization()
-    published(member, *ONE_OF_EACH)
+    publish(member, *ALL_EVENTS)
     return member
 
 
 @pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that keeps one event of each organization."""
-    with serving(tmp_path_factory.mktemp("forgetful"), RETENTION_EVENTS="1") as running:
+def retention_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose retention keeps one event of each organization."""
+    with run_server(tmp_path_factory.mktemp("retention_server"), RETENTION_EVENTS="1") as running:
         yield running
 
 
-def published(member: Member, *events: Json) -> list[Json]:
-    """Append events in JobScheduler's JSON; as its readers get them."""
-    answer = member.ask("POST", "/events/scheduler", json={"events": events})
+def publish(member: Member, *events: Json) -> list[Json]:
+    """Append events in JobScheduler's JSON and return them as readers receive them."""
+    answer = member.request("POST", "/events/scheduler", json={"events": events})
     assert answer.status_code == 201, answer.text
-    return [{"eventId": core["eventId"], **own} for core, own in zip(answer.json()["events"], events, strict=True)]
+    return [
+        {"eventId": core["eventId"], **native} for core, native in zip(answer.json()["events"], events, strict=True)
+    ]
 
 
 def event_seq(member: Member, collection: str = "event", **parameters: Any) -> Json:
-    """The answer to a question for events."""
+    """Request events."""
     answer = member.get(f"{API}/{collection}", params={"return": "Event", **parameters})
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json"), answer.text
     seq: Json = answer.json()
@@ -128,25 +130,25 @@ def statistics(member: Member, path: str = "/") -> Json:
     return counters
 
 
-def test_a_sequence_of_events_is_not_empty(member: Member) -> None:  # J-S01
-    (event,) = published(member, {"TYPE": "OrderSuspended", "key": ORDER})
+def test_event_seq_with_events_is_non_empty(member: Member) -> None:  # J-S01
+    (event,) = publish(member, {"TYPE": "OrderSuspended", "key": ORDER})
     assert event_seq(member) == {"TYPE": "NonEmpty", "eventId": event["eventId"], "eventSnapshots": [event]}
 
 
-def test_a_sequence_without_events_is_empty(member: Member) -> None:  # J-S02
-    (event,) = published(member, {"TYPE": "OrderSuspended", "key": ORDER})
+def test_event_seq_without_events_is_empty(member: Member) -> None:  # J-S02
+    (event,) = publish(member, {"TYPE": "OrderSuspended", "key": ORDER})
     last = event["eventId"]
     assert event_seq(member, after=last) == {"TYPE": "Empty", "eventId": last, "lastEventId": last}
 
 
-def test_a_sequence_of_which_something_is_forgotten_is_torn(forgetful: Server) -> None:  # J-S03
-    member = forgetful.organization()
-    first, _ = published(member, *[{"TYPE": "OrderSuspended", "key": ORDER}] * 2)
+def test_event_seq_after_retention_is_torn(retention_server: Server) -> None:  # J-S03
+    member = retention_server.organization()
+    first, _ = publish(member, *[{"TYPE": "OrderSuspended", "key": ORDER}] * 2)
     assert event_seq(member, after=0) == {"TYPE": "Torn", "eventId": first["eventId"]}
 
 
-def test_a_snapshot_of_one_object_is_the_object_stamped(member: Member) -> None:  # J-S04
-    (event,) = published(member, {"TYPE": "JobChainStateChanged", "key": "/JOB-CHAIN", "state": "running"})
+def test_snapshot_of_one_object_has_event_id(member: Member) -> None:  # J-S04
+    (event,) = publish(member, {"TYPE": "JobChainStateChanged", "key": "/JOB-CHAIN", "state": "running"})
     assert member.get(f"{API}/jobChain/JOB-CHAIN").json() == {
         "eventId": event["eventId"],
         "TYPE": "JobChainOverview",
@@ -155,8 +157,8 @@ def test_a_snapshot_of_one_object_is_the_object_stamped(member: Member) -> None:
     }
 
 
-def test_a_snapshot_of_several_objects_is_a_list_stamped(member: Member) -> None:  # J-S05
-    *_, last = published(
+def test_snapshot_of_several_objects_is_list_with_event_id(member: Member) -> None:  # J-S05
+    *_, last = publish(
         member,
         {"TYPE": "JobChainStateChanged", "key": "/A", "state": "running"},
         {"TYPE": "JobChainStateChanged", "key": "/B", "state": "stopped"},
@@ -179,7 +181,9 @@ def test_a_snapshot_of_several_objects_is_a_list_stamped(member: Member) -> None
         pytest.param({"TYPE": "OrderFinished", "key": ORDER, "nodeId": "END"}, id="J-S13/finished"),
         pytest.param({"TYPE": "OrderSetBack", "key": ORDER, "nodeId": "100"}, id="J-S13/set-back"),
         pytest.param({"TYPE": "OrderStarted", "key": ORDER}, id="J-S14"),
-        pytest.param({"TYPE": "OrderStarted", "key": ORDER, "nodeId": "100", "taskId": "1"}, id="J-S14/the-seed's"),
+        pytest.param(
+            {"TYPE": "OrderStarted", "key": ORDER, "nodeId": "100", "taskId": "1"}, id="J-S14/with-node-and-task"
+        ),
         pytest.param({"TYPE": "OrderStepStarted", "key": ORDER, "nodeId": "100", "taskId": "123"}, id="J-S15"),
         pytest.param({"TYPE": "OrderStepEnded", "key": ORDER, "nodeTransition": {"TYPE": "Success"}}, id="J-S16"),
         pytest.param(
@@ -206,20 +210,20 @@ def test_a_snapshot_of_several_objects_is_a_list_stamped(member: Member) -> None
         pytest.param({"TYPE": "Logged", "level": "debug3", "message": '\u2028\n"ä" \\ 漢'}, id="J-S24/any-text"),
     ],
 )
-def test_an_event_is_read_as_it_was_written(event: Json, member: Member) -> None:
-    alone = member.ask("POST", "/events/scheduler", json=event)
+def test_event_is_returned_unchanged(event: Json, member: Member) -> None:
+    alone = member.request("POST", "/events/scheduler", json=event)
     assert alone.status_code == 201, alone.text
     first = {"eventId": alone.json()["eventId"], **event}
-    (second,) = published(member, event)
+    (second,) = publish(member, event)
     expected = {"TYPE": "NonEmpty", "eventId": second["eventId"], "eventSnapshots": [first, second]}
     assert event_seq(member) == expected
     assert event_seq(member, **{"return": event["TYPE"]}) == expected
 
 
-@pytest.mark.parametrize("event", ONE_OF_EACH, ids=lambda event: str(event["TYPE"]))
-def test_the_hierarchy_is_the_core_type(event: Json, member: Member) -> None:
+@pytest.mark.parametrize("event", ALL_EVENTS, ids=lambda event: str(event["TYPE"]))
+def test_core_type_follows_type_hierarchy(event: Json, member: Member) -> None:
     family = next(family for family, events in HIERARCHY.items() if event["TYPE"] in events)
-    (core,) = member.ask("POST", "/events/scheduler", json=event).json()["events"]
+    (core,) = member.request("POST", "/events/scheduler", json=event).json()["events"]
     path = [family] if family == event["TYPE"] else [family, event["TYPE"]]
     assert core["type"] == ["scheduler", *path]
     assert core["key"] == ("/JOB:4711" if family == "TaskEvent" else event.get("key"))
@@ -230,18 +234,18 @@ def test_the_hierarchy_is_the_core_type(event: Json, member: Member) -> None:
     ("returned", "expected"),
     [
         *(pytest.param(name, names, id=f"J-S25/{name}") for name, names in SUPERTYPES.items()),
-        *(pytest.param(event["TYPE"], [event["TYPE"]], id=f"J-S25/{event['TYPE']}") for event in ONE_OF_EACH),
+        *(pytest.param(event["TYPE"], [event["TYPE"]], id=f"J-S25/{event['TYPE']}") for event in ALL_EVENTS),
         pytest.param("TaskEnded,OrderAdded", ["OrderAdded", "TaskEnded"], id="J-S25/two"),
         pytest.param("TaskEnded, OrderAdded", ["OrderAdded", "TaskEnded"], id="J-S25/spaces"),
         pytest.param("JobEvent,TaskEnded", [*HIERARCHY["JobEvent"], "TaskEnded"], id="J-S25/a-family-and-another"),
-        pytest.param("OrderEvent,OrderAdded", list(HIERARCHY["OrderEvent"]), id="J-S25/a-family-and-its-own"),
+        pytest.param("OrderEvent,OrderAdded", list(HIERARCHY["OrderEvent"]), id="J-S25/a-family-and-its-native"),
         pytest.param("Event,Logged", SUPERTYPES["Event"], id="J-S25/everything-and-more"),
     ],
 )
-def test_the_name_of_a_type_selects_all_its_subtypes(returned: str, expected: list[str], each: Member) -> None:
-    found = event_seq(each, **{"return": returned})["eventSnapshots"]
-    assert [{**event, "eventId": None} for event in found] == [
-        {**event, "eventId": None} for event in ONE_OF_EACH if event["TYPE"] in expected
+def test_return_type_selects_all_its_subtypes(returned: str, expected: list[str], all_types: Member) -> None:
+    events = event_seq(all_types, **{"return": returned})["eventSnapshots"]
+    assert [{**event, "eventId": None} for event in events] == [
+        {**event, "eventId": None} for event in ALL_EVENTS if event["TYPE"] in expected
     ]
 
 
@@ -256,29 +260,29 @@ def test_the_name_of_a_type_selects_all_its_subtypes(returned: str, expected: li
         ("job", ["JobEvent"], list(HIERARCHY["FileBasedEvent"])),
     ],
 )
-def test_a_collection_has_the_events_of_its_objects(
-    collection: str, families: list[str], files: list[str], each: Member
+def test_collection_returns_events_of_its_objects(
+    collection: str, families: list[str], files: list[str], all_types: Member
 ) -> None:
     expected = {*(name for family in families for name in HIERARCHY[family]), *files}
-    seq = event_seq(each, collection)
+    seq = event_seq(all_types, collection)
     assert seq["TYPE"] == "NonEmpty", seq
     assert [event["TYPE"] for event in seq["eventSnapshots"]] == [
-        event["TYPE"] for event in ONE_OF_EACH if event["TYPE"] in expected
+        event["TYPE"] for event in ALL_EVENTS if event["TYPE"] in expected
     ]
 
 
-def test_without_return_the_collection_of_events_gives_all(each: Member) -> None:
-    assert each.get(f"{API}/event").json() == event_seq(each)
+def test_event_collection_without_return_gives_all(all_types: Member) -> None:
+    assert all_types.get(f"{API}/event").json() == event_seq(all_types)
 
 
 @pytest.mark.parametrize(
-    "odd",
+    "invalid",
     [
         pytest.param({"type": ["scheduler"], "key": "/x"}, id="no family"),
         pytest.param({"type": ["scheduler"]}, id="nothing at all"),
         pytest.param({"type": ["scheduler", "OrderEvent"], "key": ORDER}, id="no name"),
         pytest.param({"type": ["scheduler", "OrderEvent", "OrderEaten"], "key": ORDER}, id="an unknown name"),
-        pytest.param({"type": ["scheduler", "TaskEvent", "TaskStarted"], "key": "x"}, id="a key that is none"),
+        pytest.param({"type": ["scheduler", "TaskEvent", "TaskStarted"], "key": "x"}, id="an invalid key"),
         pytest.param({"type": ["scheduler", "TaskEvent", "TaskStarted"]}, id="no key"),
         *(
             pytest.param({"type": ["scheduler", "OrderEvent", "OrderAdded"], "key": ORDER, "payload": payload}, id=name)
@@ -295,23 +299,23 @@ def test_without_return_the_collection_of_events_gives_all(each: Member) -> None
         ),
     ],
 )
-def test_whatever_anybody_publishes_under_our_types_the_feed_goes_on(odd: Json, member: Member) -> None:
-    (before,) = published(member, {"TYPE": "OrderSuspended", "key": ORDER})
-    core = member.post({"events": [odd]})
+def test_feed_continues_after_invalid_event(invalid: Json, member: Member) -> None:
+    (before,) = publish(member, {"TYPE": "OrderSuspended", "key": ORDER})
+    core = member.post({"events": [invalid]})
     assert core.status_code == 201, core.text
-    (after,) = published(member, {"TYPE": "OrderResumed", "key": ORDER})
+    (after,) = publish(member, {"TYPE": "OrderResumed", "key": ORDER})
     answer = member.get(f"{API}/event", params={"return": "Event"})
     assert answer.status_code == 200, answer.text
     first, between, last = answer.json()["eventSnapshots"]
     assert (first, last) == (before, after)
-    # As what it is, or as a core event; but never as another event, type or object.
+    # It is returned in native JSON or as a core event, but never as a different event, type or object.
     assert between["eventId"] == core.json()["eventId"]
-    assert between.get("TYPE", odd["type"][-1]) == odd["type"][-1]
-    assert between.get("key") in (odd.get("key"), TASK_OF_NO_JOB)
+    assert between.get("TYPE", invalid["type"][-1]) == invalid["type"][-1]
+    assert between.get("key") in (invalid.get("key"), TASK_WITHOUT_JOB)
 
 
 @pytest.mark.parametrize(
-    ("events", "counted"),
+    ("events", "counters"),
     [
         pytest.param(["OrderAdded"], ["notPlanned"], id="J-S26/added"),
         pytest.param(["OrderStarted"], ["started", "waitingForResource"], id="J-S26/started"),
@@ -329,47 +333,47 @@ def test_whatever_anybody_publishes_under_our_types_the_feed_goes_on(odd: Json, 
         ),
     ],
 )
-def test_an_order_is_counted_by_what_happened_to_it(events: list[str], counted: list[str], member: Member) -> None:
-    published(member, *({"TYPE": name, **HIERARCHY["OrderEvent"][name]} for name in events))
-    expected = dict.fromkeys(COUNTERS, 0) | dict.fromkeys(["total", *counted], 1)
+def test_order_statistics_follow_events(events: list[str], counters: list[str], member: Member) -> None:
+    publish(member, *({"TYPE": name, **HIERARCHY["OrderEvent"][name]} for name in events))
+    expected = dict.fromkeys(COUNTERS, 0) | dict.fromkeys(["total", *counters], 1)
     assert statistics(member) == expected
 
 
 @pytest.mark.parametrize(
-    ("last", "counted"),
+    ("last", "counters"),
     [
         ("FileBasedAdded", ["total", "permanent", "notPlanned"]),
         ("FileBasedActivated", ["total", "permanent", "notPlanned"]),
         ("FileBasedRemoved", []),
     ],
 )
-def test_an_order_of_a_file_is_permanent(last: str, counted: list[str], member: Member) -> None:  # J-S26
-    published(member, *({"TYPE": name, "key": f"Order:{ORDER}"} for name in ("FileBasedAdded", last)))
-    assert statistics(member) == dict.fromkeys(COUNTERS, 0) | dict.fromkeys(counted, 1)
+def test_order_statistics_of_file_order_are_permanent(last: str, counters: list[str], member: Member) -> None:  # J-S26
+    publish(member, *({"TYPE": name, "key": f"Order:{ORDER}"} for name in ("FileBasedAdded", last)))
+    assert statistics(member) == dict.fromkeys(COUNTERS, 0) | dict.fromkeys(counters, 1)
 
 
-def test_an_order_that_was_removed_is_not_counted(member: Member) -> None:  # J-S26
-    published(member, {"TYPE": "OrderStarted", "key": ORDER}, {"TYPE": "OrderRemoved", "key": ORDER})
+def test_order_statistics_exclude_removed_order(member: Member) -> None:  # J-S26
+    publish(member, {"TYPE": "OrderStarted", "key": ORDER}, {"TYPE": "OrderRemoved", "key": ORDER})
     assert statistics(member) == dict.fromkeys(COUNTERS, 0)
 
 
-def test_the_statistics_of_two_folders_add_up(member: Member) -> None:  # J-S26
-    published(
+def test_order_statistics_of_folders_add_up(member: Member) -> None:  # J-S26
+    publish(
         member,
         *({"TYPE": "OrderStarted", "key": f"/a/chain,{number}"} for number in range(3)),
         {"TYPE": "OrderSuspended", "key": "/a/chain,1"},
         *({"TYPE": "OrderAdded", "key": f"/b/chain,{number}", "nodeId": "1"} for number in range(2)),
         {"TYPE": "FileBasedAdded", "key": "Order:/b/chain,1"},
     )
-    one, other = statistics(member, "/a/"), statistics(member, "/b/")
-    added = {counter: one[counter] + other[counter] for counter in COUNTERS}
+    first, second = statistics(member, "/a/"), statistics(member, "/b/")
+    added = {counter: first[counter] + second[counter] for counter in COUNTERS}
     nonzero = {"total": 5, "started": 2, "waitingForResource": 2, "suspended": 1, "notPlanned": 2, "permanent": 1}
     assert (statistics(member), added) == (dict.fromkeys(COUNTERS, 0) | nonzero, statistics(member))
 
 
 @pytest.mark.parametrize("name", ["OrderStatisticsChanged", "JocOrderStatisticsChanged"])
-def test_the_change_of_statistics_is_an_event_without_a_key(name: str, member: Member) -> None:  # J-S26
-    (event,) = published(member, {"TYPE": "OrderAdded", "key": ORDER, "nodeId": "1"})
+def test_order_statistics_changed_event_has_no_key(name: str, member: Member) -> None:  # J-S26
+    (event,) = publish(member, {"TYPE": "OrderAdded", "key": ORDER, "nodeId": "1"})
     answer = member.get(f"{API}/order", params={"return": name, "after": 0})
     counters = dict.fromkeys(COUNTERS, 0) | {"total": 1, "notPlanned": 1}
     change = {"eventId": event["eventId"], "TYPE": "OrderStatisticsChanged", "orderStatistics": counters}

@@ -1,4 +1,4 @@
-"""JobScheduler's queue of events, its tear, and the long poll (J-Q, J-H)."""
+"""JobScheduler's event queue, torn sequences, and the long poll (J-Q, J-H)."""
 
 import json
 import signal
@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.serving import PATIENCE_S, Member, Server, serving
+from tests.serving import TIMEOUT_S, Member, Server, run_server
 
 EVENT = "/jobscheduler/master/api/event"
 NDJSON = {"Accept": "application/x-ndjson"}
-KEPT = 3
-AT_ONCE_S = 4.0
-"""What does not wait takes no longer than this, on a machine that others load too."""
+MAX_EVENTS = 3
+IMMEDIATE_S = 4.0
+"""Maximum duration of a request that does not wait, on a busy machine."""
 
 A, B = "OrderSuspended", "OrderResumed"
 
@@ -26,17 +26,17 @@ Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
-def forgetful(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that keeps the last three events of each organization."""
-    with serving(tmp_path_factory.mktemp("forgetful"), RETENTION_EVENTS=str(KEPT)) as running:
+def retention_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server whose retention keeps the last three events of each organization."""
+    with run_server(tmp_path_factory.mktemp("retention_server"), RETENTION_EVENTS=str(MAX_EVENTS)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def eighteen(server: Server) -> tuple[Member, list[Json]]:
-    """JS7's feed: somebody in whose log are 18 events, and these."""
+    """JS7's feed: a member whose log contains 18 events, and the events."""
     member = server.organization()
-    return member, [event for _ in range(6) for event in published(member, A, B, A)]
+    return member, [event for _ in range(6) for event in publish(member, A, B, A)]
 
 
 @pytest.fixture
@@ -45,36 +45,38 @@ def pool() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
-def published(member: Member, *names: str) -> list[Json]:
-    """Append events of an order in one request; as JobScheduler's readers get them."""
+def publish(member: Member, *names: str) -> list[Json]:
+    """Append events of an order in one request and return them as JobScheduler's readers receive them."""
     events = [{"TYPE": name, "key": "/chain,1"} for name in names]
-    answer = member.ask("POST", "/events/scheduler", json={"events": events})
+    answer = member.request("POST", "/events/scheduler", json={"events": events})
     assert answer.status_code == 201, answer.text
-    return [{"eventId": core["eventId"], **own} for core, own in zip(answer.json()["events"], events, strict=True)]
+    return [
+        {"eventId": core["eventId"], **native} for core, native in zip(answer.json()["events"], events, strict=True)
+    ]
 
 
 def poll(member: Member, **parameters: Any) -> Json:
-    """The answer to a request for events."""
+    """Request events."""
     answer = member.get(EVENT, params={"return": "Event", **parameters})
     assert answer.status_code == 200, answer.text
     seq: Json = answer.json()
     return seq
 
 
-def pause(member: Member, seconds: float) -> None:
-    """Let time pass: wait for what never comes."""
+def wait(member: Member, seconds: float) -> None:
+    """Wait by polling for an event that never arrives."""
     member.get("/events", params={"types": "never", "timeout": f"{seconds:.3f}s"})
 
 
-def waiting(pool: ThreadPoolExecutor, member: Member, **parameters: Any) -> Future[Json]:
-    """A poll that the server holds by now."""
-    found = pool.submit(poll, member, **parameters)
-    pause(member, 0.2)
-    return found
+def start_poll(pool: ThreadPoolExecutor, member: Member, **parameters: Any) -> Future[Json]:
+    """Start a poll and wait until the server has received it."""
+    future = pool.submit(poll, member, **parameters)
+    wait(member, 0.2)
+    return future
 
 
 def non_empty(events: list[Json], event_id: int | None = None) -> Json:
-    """The answer with these events, which by default are the last."""
+    """The response with these events. The default eventId is that of the last one."""
     return {
         "TYPE": "NonEmpty",
         "eventId": events[-1]["eventId"] if event_id is None else event_id,
@@ -83,18 +85,17 @@ def non_empty(events: list[Json], event_id: int | None = None) -> Json:
 
 
 def empty(event_id: int) -> Json:
-    """The answer without events."""
     return {"TYPE": "Empty", "eventId": event_id, "lastEventId": event_id}
 
 
 def torn(event: Json) -> Json:
-    """The answer when this event is the last that is forgotten."""
+    """The response when `event` is the last deleted event."""
     return {"TYPE": "Torn", "eventId": event["eventId"]}
 
 
 @contextmanager
-def streaming(member: Member, **parameters: Any) -> Iterator[httpx.Response]:
-    """The answer to a request for a stream, while it comes."""
+def open_stream(member: Member, **parameters: Any) -> Iterator[httpx.Response]:
+    """Request a stream of events."""
     headers = {**member.headers, **NDJSON}
     with member.server.client.stream("GET", EVENT, params={"return": "Event", **parameters}, headers=headers) as answer:
         assert (answer.status_code, answer.headers["content-type"]) == (200, "application/x-ndjson")
@@ -102,18 +103,18 @@ def streaming(member: Member, **parameters: Any) -> Iterator[httpx.Response]:
 
 
 def lines(member: Member, **parameters: Any) -> list[Json]:
-    """The lines of a whole stream."""
-    with streaming(member, **parameters) as answer:
+    """All lines of a stream."""
+    with open_stream(member, **parameters) as answer:
         text = answer.read().decode()
     assert text == "" or text.endswith("\n")
     return [json.loads(line) for line in text.splitlines()]
 
 
 @pytest.mark.parametrize("commits", [(1, 1, 1, 1, 1), (5,), (2, 3), (3, 2), (4, 1), (1, 4)], ids=str)
-def test_the_last_events_are_kept_however_they_came(commits: tuple[int, ...], forgetful: Server) -> None:
-    member = forgetful.organization()
+def test_retention_keeps_last_events_of_any_commits(commits: tuple[int, ...], retention_server: Server) -> None:
+    member = retention_server.organization()
     assert poll(member, after=0) == empty(0)  # J-Q06
-    events = [event for n in commits for event in published(member, *[A] * n)]
+    events = [event for n in commits for event in publish(member, *[A] * n)]
     expected = {
         "J-Q01": torn(events[1]),
         "J-Q02": non_empty(events[2:]),
@@ -134,107 +135,105 @@ def test_the_last_events_are_kept_however_they_came(commits: tuple[int, ...], fo
     } == expected
 
 
-@pytest.mark.parametrize("stored", range(KEPT + 1))
-def test_as_long_as_nothing_is_forgotten_nothing_is_torn(stored: int, forgetful: Server) -> None:
-    member = forgetful.organization()
-    events = [event for _ in range(stored) for event in published(member, A)]
+@pytest.mark.parametrize("stored", range(MAX_EVENTS + 1))
+def test_poll_before_retention_is_not_torn(stored: int, retention_server: Server) -> None:
+    member = retention_server.organization()
+    events = [event for _ in range(stored) for event in publish(member, A)]
     assert poll(member, after=0) == (non_empty(events) if events else empty(0))
 
 
-def test_whoever_keeps_up_sees_what_others_find_torn(forgetful: Server) -> None:  # J-Q09
-    member = forgetful.organization()
-    *_, seen = published(member, A, A, A)
-    (fourth,) = published(member, B)
+def test_poll_after_recent_position_is_not_torn(retention_server: Server) -> None:  # J-Q09
+    member = retention_server.organization()
+    *_, seen = publish(member, A, A, A)
+    (fourth,) = publish(member, B)
     assert poll(member, after=seen["eventId"]) == non_empty([fourth])
     assert poll(member, after=0)["TYPE"] == "Torn"
 
 
 @pytest.mark.parametrize("limit", [1, -1, 99])
-def test_the_tear_does_not_depend_on_what_is_asked_for(limit: int, forgetful: Server) -> None:
-    member = forgetful.organization()
-    events = published(member, A, A, A, A)
-    for wanted in ("Event", B):
-        assert poll(member, **{"after": 0, "limit": limit, "return": wanted}) == torn(events[0])
+def test_torn_is_independent_of_limit_and_type(limit: int, retention_server: Server) -> None:
+    member = retention_server.organization()
+    events = publish(member, A, A, A, A)
+    for return_type in ("Event", B):
+        assert poll(member, **{"after": 0, "limit": limit, "return": return_type}) == torn(events[0])
     assert lines(member, after=0, limit=limit) == [torn(events[0])]
 
 
-def test_whoever_goes_on_after_the_tear_misses_only_what_is_forgotten(forgetful: Server) -> None:  # J-Q15, J-Q17
-    member = forgetful.organization()
-    events = published(member, A, B, A, B, A)
-    tear = poll(member, after=events[0]["eventId"])
-    assert tear == torn(events[1])
-    assert poll(member, after=tear["eventId"]) == non_empty(events[2:])
-    assert poll(member, after=tear["eventId"] - 1) == tear
+def test_poll_after_torn_misses_only_deleted_events(retention_server: Server) -> None:  # J-Q15, J-Q17
+    member = retention_server.organization()
+    events = publish(member, A, B, A, B, A)
+    torn_seq = poll(member, after=events[0]["eventId"])
+    assert torn_seq == torn(events[1])
+    assert poll(member, after=torn_seq["eventId"]) == non_empty(events[2:])
+    assert poll(member, after=torn_seq["eventId"] - 1) == torn_seq
 
 
-def test_a_poll_that_waits_misses_nothing_although_more_than_is_kept_comes_at_once(
-    forgetful: Server, pool: ThreadPoolExecutor
-) -> None:
-    member = forgetful.organization()
-    (first,) = published(member, A)
-    poll_of_b = waiting(pool, member, **{"after": first["eventId"], "timeout": "60s", "return": B})
-    events = published(member, A, B, B, A, B)
+def test_waiting_poll_returns_events_already_deleted(retention_server: Server, pool: ThreadPoolExecutor) -> None:
+    member = retention_server.organization()
+    (first,) = publish(member, A)
+    poll_of_b = start_poll(pool, member, **{"after": first["eventId"], "timeout": "60s", "return": B})
+    events = publish(member, A, B, B, A, B)
     expected = [event for event in events if event["TYPE"] == B]
-    assert poll_of_b.result(PATIENCE_S) == non_empty(expected)
+    assert poll_of_b.result(TIMEOUT_S) == non_empty(expected)
 
 
-def test_an_event_completes_those_who_wait_for_it_and_nobody_else(member: Member, pool: ThreadPoolExecutor) -> None:
-    any_waiter = waiting(pool, member, timeout="60s")  # J-Q07
-    b_waiter = waiting(pool, member, **{"timeout": "60s", "return": B})
-    (a,) = published(member, A)
-    assert any_waiter.result(PATIENCE_S) == non_empty([a])
+def test_event_completes_only_polls_that_match_it(member: Member, pool: ThreadPoolExecutor) -> None:
+    any_waiter = start_poll(pool, member, timeout="60s")  # J-Q07
+    b_waiter = start_poll(pool, member, **{"timeout": "60s", "return": B})
+    (a,) = publish(member, A)
+    assert any_waiter.result(TIMEOUT_S) == non_empty([a])
     assert not b_waiter.done()
-    (b,) = published(member, B)
-    assert b_waiter.result(PATIENCE_S) == non_empty([b])
+    (b,) = publish(member, B)
+    assert b_waiter.result(TIMEOUT_S) == non_empty([b])
 
 
-def test_when_nothing_matches_the_answer_tells_the_last_id_scanned(member: Member) -> None:  # J-Q11
-    *_, last = published(member, A, A)
+def test_empty_poll_returns_last_scanned_id(member: Member) -> None:  # J-Q11
+    *_, last = publish(member, A, A)
     assert poll(member, **{"return": B, "after": 0}) == empty(last["eventId"])
     assert poll(member, **{"return": B, "after": 0, "timeout": "0.1s"}) == empty(last["eventId"])
 
 
-def test_what_passes_by_while_waiting_is_scanned_too(member: Member, pool: ThreadPoolExecutor) -> None:  # J-Q11
-    b_waiter = waiting(pool, member, **{"timeout": "0.6s", "return": B})
-    (a,) = published(member, A)
-    assert b_waiter.result(PATIENCE_S) == empty(a["eventId"])
+def test_empty_poll_scans_events_during_wait(member: Member, pool: ThreadPoolExecutor) -> None:  # J-Q11
+    b_waiter = start_poll(pool, member, **{"timeout": "0.6s", "return": B})
+    (a,) = publish(member, A)
+    assert b_waiter.result(TIMEOUT_S) == empty(a["eventId"])
 
 
-def test_a_timeout_does_not_affect_others_who_wait(member: Member, pool: ThreadPoolExecutor) -> None:  # J-Q12
-    patient = waiting(pool, member, timeout="60s")
+def test_poll_timeout_does_not_affect_other_polls(member: Member, pool: ThreadPoolExecutor) -> None:  # J-Q12
+    long_waiter = start_poll(pool, member, timeout="60s")
     began = time.monotonic()
     assert poll(member, timeout="0.2s") == empty(0)
     assert time.monotonic() - began >= 0.2
-    assert not patient.done()
-    (a,) = published(member, A)
-    assert patient.result(PATIENCE_S) == non_empty([a])
+    assert not long_waiter.done()
+    (a,) = publish(member, A)
+    assert long_waiter.result(TIMEOUT_S) == non_empty([a])
 
 
-def test_a_short_timeout_ends_with_the_position_asked_for(eighteen: tuple[Member, list[Json]]) -> None:  # J-Q14
+def test_short_timeout_returns_requested_position(eighteen: tuple[Member, list[Json]]) -> None:  # J-Q14
     member, events = eighteen
     assert poll(member, after=events[-1]["eventId"], timeout="0.01s") == empty(events[-1]["eventId"])
 
 
-def test_a_position_that_was_never_issued_is_as_good_as_any(member: Member) -> None:  # J-Q18
-    (first,) = published(member, A)
-    pause(member, 0.002)
-    (second,) = published(member, B)
+def test_poll_after_unissued_position_succeeds(member: Member) -> None:  # J-Q18
+    (first,) = publish(member, A)
+    wait(member, 0.002)
+    (second,) = publish(member, B)
     assert second["eventId"] - first["eventId"] > 1
     assert poll(member, after=first["eventId"] + 1) == non_empty([second])
     assert poll(member, after=second["eventId"] - 1) == non_empty([second])
 
 
-def test_a_position_in_the_future_is_no_error(eighteen: tuple[Member, list[Json]]) -> None:  # J-Q19
+def test_poll_after_future_position_is_empty(eighteen: tuple[Member, list[Json]]) -> None:  # J-Q19
     member, events = eighteen
     assert poll(member, after=events[-1]["eventId"] + 10**12) == empty(events[-1]["eventId"])
 
 
-def test_whoever_wants_nothing_old_is_told_of_a_tear_although_all_is_stored(member: Member) -> None:  # J-Q20
-    old = published(member, A, B)
-    pause(member, 0.3)
-    (young,) = published(member, B)
-    asked_ago = poll(member, tornOlder="1h")
-    assert asked_ago == non_empty([*old, young])
+def test_torn_older_returns_torn_for_old_events(member: Member) -> None:  # J-Q20
+    old = publish(member, A, B)
+    wait(member, 0.3)
+    (young,) = publish(member, B)
+    unlimited = poll(member, tornOlder="1h")
+    assert unlimited == non_empty([*old, young])
     assert poll(member, tornOlder="0.2s") == {"TYPE": "Torn", "eventId": young["eventId"]}
     assert lines(member, tornOlder="0.2s") == [{"TYPE": "Torn", "eventId": young["eventId"]}]
     assert poll(member, tornOlder="60s", after=old[-1]["eventId"]) == non_empty([young])
@@ -253,59 +252,59 @@ def test_whoever_wants_nothing_old_is_told_of_a_tear_although_all_is_stored(memb
         pytest.param(15, {"limit": "-2", "timeout": "99"}, range(17, 15, -1), id="J-H05/newest-first"),
     ],
 )
-def test_what_is_there_comes_at_once(
+def test_poll_returns_stored_events_immediately(
     after: int | None, parameters: dict[str, str], expected: range, eighteen: tuple[Member, list[Json]]
 ) -> None:
     member, events = eighteen
     position = {} if after is None else {"after": events[after - 1]["eventId"]}
     began = time.monotonic()
     seq = poll(member, **position, **parameters)
-    assert time.monotonic() - began < AT_ONCE_S
-    assert seq["eventSnapshots"] == [events[place] for place in expected]
+    assert time.monotonic() - began < IMMEDIATE_S
+    assert seq["eventSnapshots"] == [events[index] for index in expected]
     assert seq["eventId"] >= max(event["eventId"] for event in seq["eventSnapshots"])
 
 
-def test_a_poll_without_events_takes_as_long_as_it_may(eighteen: tuple[Member, list[Json]]) -> None:  # J-H06
+def test_poll_without_events_waits_until_timeout(eighteen: tuple[Member, list[Json]]) -> None:  # J-H06
     member, events = eighteen
     began = time.monotonic()
     assert poll(member, after=events[-1]["eventId"], timeout="0.2") == empty(events[-1]["eventId"])
-    assert 0.2 <= time.monotonic() - began < AT_ONCE_S
+    assert 0.2 <= time.monotonic() - began < IMMEDIATE_S
 
 
-def test_a_poll_is_answered_when_the_event_comes(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H07
-    (seen,) = published(member, A)
-    poll_of_next = waiting(pool, member, after=seen["eventId"], timeout="60")
+def test_poll_returns_when_event_arrives(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H07
+    (seen,) = publish(member, A)
+    poll_of_next = start_poll(pool, member, after=seen["eventId"], timeout="60")
     began = time.monotonic()
-    (event,) = published(member, B)
-    assert poll_of_next.result(PATIENCE_S) == non_empty([event])
-    assert time.monotonic() - began < AT_ONCE_S
+    (event,) = publish(member, B)
+    assert poll_of_next.result(TIMEOUT_S) == non_empty([event])
+    assert time.monotonic() - began < IMMEDIATE_S
 
 
-def test_a_delay_collects_what_comes_soon_after_the_first(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H08
-    (seen,) = published(member, A)
-    delayed = waiting(pool, member, after=seen["eventId"], timeout="60s", delay="0.5s")
+def test_delay_collects_events_after_the_first(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H08
+    (seen,) = publish(member, A)
+    delayed = start_poll(pool, member, after=seen["eventId"], timeout="60s", delay="0.5s")
     began = time.monotonic()
-    events = [*published(member, B), *published(member, A)]
-    assert delayed.result(PATIENCE_S) == non_empty(events)
-    assert 0.5 <= time.monotonic() - began < AT_ONCE_S
+    events = [*publish(member, B), *publish(member, A)]
+    assert delayed.result(TIMEOUT_S) == non_empty(events)
+    assert 0.5 <= time.monotonic() - began < IMMEDIATE_S
 
 
-def test_a_delay_collects_only_what_is_asked_for(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H08
-    delayed = waiting(pool, member, **{"return": B, "timeout": "60s", "delay": "0.3s"})
-    (first,) = published(member, B)
-    (other,) = published(member, A)
-    assert delayed.result(PATIENCE_S) == non_empty([first], other["eventId"])
+def test_delay_collects_only_matching_events(member: Member, pool: ThreadPoolExecutor) -> None:  # J-H08
+    delayed = start_poll(pool, member, **{"return": B, "timeout": "60s", "delay": "0.3s"})
+    (first,) = publish(member, B)
+    (other,) = publish(member, A)
+    assert delayed.result(TIMEOUT_S) == non_empty([first], other["eventId"])
 
 
-def test_a_delay_goes_on_past_the_timeout_but_not_past_the_limit(member: Member, pool: ThreadPoolExecutor) -> None:
-    delayed = waiting(pool, member, timeout="0.6s", delay="0.8s", limit=2)
-    events = [event for _ in range(3) for event in published(member, A)]
-    assert delayed.result(PATIENCE_S) == non_empty(events[:2])
+def test_delay_may_exceed_timeout_but_not_limit(member: Member, pool: ThreadPoolExecutor) -> None:
+    delayed = start_poll(pool, member, timeout="0.6s", delay="0.8s", limit=2)
+    events = [event for _ in range(3) for event in publish(member, A)]
+    assert delayed.result(TIMEOUT_S) == non_empty(events[:2])
 
 
-def test_a_line_is_an_event(eighteen: tuple[Member, list[Json]]) -> None:  # J-H09
+def test_stream_line_is_an_event(eighteen: tuple[Member, list[Json]]) -> None:  # J-H09
     member, events = eighteen
-    with streaming(member, after=0, limit=2) as answer:
+    with open_stream(member, after=0, limit=2) as answer:
         text = answer.read().decode()
     assert text == "".join(json.dumps(event, separators=(",", ":")) + "\n" for event in events[:2])
 
@@ -322,64 +321,64 @@ def test_a_line_is_an_event(eighteen: tuple[Member, list[Json]]) -> None:  # J-H
         pytest.param({"return": "JobEvent"}, range(0), id="J-H09/nothing"),
     ],
 )
-def test_lines_are_what_a_poll_would_give(
+def test_stream_lines_equal_poll_result(
     parameters: dict[str, Any], expected: range, eighteen: tuple[Member, list[Json]]
 ) -> None:
     member, events = eighteen
-    assert lines(member, **parameters) == [events[place] for place in expected]
+    assert lines(member, **parameters) == [events[index] for index in expected]
 
 
-def test_a_line_comes_as_soon_as_its_event(member: Member) -> None:  # J-H10
-    (first,) = published(member, A)
-    with streaming(member, timeout="60s", limit=3) as answer:
-        arriving = answer.iter_lines()
-        found = [json.loads(next(arriving))]
+def test_stream_line_arrives_with_its_event(member: Member) -> None:  # J-H10
+    (first,) = publish(member, A)
+    with open_stream(member, timeout="60s", limit=3) as answer:
+        remaining = answer.iter_lines()
+        received = [json.loads(next(remaining))]
         events = [first]
         for name in (B, A):
-            events += published(member, name)
-            found.append(json.loads(next(arriving)))
-        assert (found, list(arriving)) == (events, [])
+            events += publish(member, name)
+            received.append(json.loads(next(remaining)))
+        assert (received, list(remaining)) == (events, [])
 
 
-def test_the_stream_beats_while_nothing_comes(member: Member) -> None:  # J-H11
-    with streaming(member, timeout="60s", heartbeat="0.05s", limit=1) as answer:
-        arriving = answer.iter_text()
-        assert [next(arriving) for _ in range(3)] == ["\n"] * 3
-        (event,) = published(member, A)
-        found = [piece for piece in arriving if piece != "\n"]
-    assert [json.loads(piece) for piece in found] == [event]
+def test_stream_sends_heartbeats_without_events(member: Member) -> None:  # J-H11
+    with open_stream(member, timeout="60s", heartbeat="0.05s", limit=1) as answer:
+        remaining = answer.iter_text()
+        assert [next(remaining) for _ in range(3)] == ["\n"] * 3
+        (event,) = publish(member, A)
+        received = [chunk for chunk in remaining if chunk != "\n"]
+    assert [json.loads(chunk) for chunk in received] == [event]
 
 
-def test_a_stream_that_beats_ends_at_its_timeout(member: Member) -> None:
+def test_stream_with_heartbeat_ends_at_timeout(member: Member) -> None:
     began = time.monotonic()
-    with streaming(member, timeout="0.5s", heartbeat="0.1s") as answer:
+    with open_stream(member, timeout="0.5s", heartbeat="0.1s") as answer:
         text = answer.read().decode()
-    assert 0.5 <= time.monotonic() - began < AT_ONCE_S
+    assert 0.5 <= time.monotonic() - began < IMMEDIATE_S
     assert text in ("\n" * beats for beats in range(1, 6))
 
 
-def test_when_the_server_ends_everybody_who_waits_gets_an_answer(tmp_path: Path) -> None:  # J-H12
-    with serving(tmp_path) as server, ThreadPoolExecutor(4) as pool:
+def test_server_shutdown_answers_all_waiting_requests(tmp_path: Path) -> None:  # J-H12
+    with run_server(tmp_path) as server, ThreadPoolExecutor(4) as pool:
         member = server.organization()
-        (event,) = published(member, A)
+        (event,) = publish(member, A)
         position = {"after": event["eventId"], "timeout": "1h"}
         polls = [pool.submit(poll, member, **position), pool.submit(poll, member, **position, delay="1h")]
         streams = [pool.submit(lines, member, timeout="1h"), pool.submit(lines, member, timeout="1h", heartbeat="10m")]
-        pause(member, 0.4)
+        wait(member, 0.4)
         began = time.monotonic()
         server.signal(signal.SIGTERM)
-        answers = [future.result(PATIENCE_S) for future in polls]
-        found = [future.result(PATIENCE_S) for future in streams]
-        assert (server.exit_code(), time.monotonic() - began < 2 * AT_ONCE_S) == (0, True)
-    assert (answers, found) == ([empty(event["eventId"])] * 2, [[event]] * 2)
+        answers = [future.result(TIMEOUT_S) for future in polls]
+        streamed = [future.result(TIMEOUT_S) for future in streams]
+        assert (server.exit_code(), time.monotonic() - began < 2 * IMMEDIATE_S) == (0, True)
+    assert (answers, streamed) == ([empty(event["eventId"])] * 2, [[event]] * 2)
 
 
-def test_when_the_server_ends_a_delay_ends_with_what_came(tmp_path: Path) -> None:  # J-H12
-    with serving(tmp_path) as server, ThreadPoolExecutor(1) as pool:
+def test_server_shutdown_ends_delay_with_collected_events(tmp_path: Path) -> None:  # J-H12
+    with run_server(tmp_path) as server, ThreadPoolExecutor(1) as pool:
         member = server.organization()
-        delayed = waiting(pool, member, timeout="1h", delay="1h")
-        (event,) = published(member, A)
-        pause(member, 0.2)
+        delayed = start_poll(pool, member, timeout="1h", delay="1h")
+        (event,) = publish(member, A)
+        wait(member, 0.2)
         server.signal(signal.SIGTERM)
-        assert delayed.result(PATIENCE_S) == non_empty([event])
+        assert delayed.result(TIMEOUT_S) == non_empty([event])
         assert server.exit_code() == 0

@@ -9,11 +9,11 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.serving import PATIENCE_S, ROOT, Member, Server, serving
+from tests.serving import ROOT, TIMEOUT_S, Member, Server, run_server
 
 API = "/jobscheduler/master/api"
 PATHS = ["/a", "/a/b", "/a/b/c", "/ab", "/x", "/x/a", "/x/Größe/ä b"]
-"""Where there are a job, a job chain with two orders, and files of these."""
+"""At each path there are a job, a job chain with two orders, and files."""
 
 Json = dict[str, Any]
 
@@ -41,7 +41,7 @@ KEYS: dict[str, Callable[[str], list[Any]]] = {
 }
 """The keys of the events of the objects at a path."""
 
-ODD = {
+MISMATCHED_KEYS = {
     "/odd/1": ["scheduler", "SchedulerEvent", "SchedulerClosed"],
     "Job:/odd/2": ["scheduler", "OrderEvent", "OrderAdded"],
     "odd-3": ["scheduler", "FileBasedEvent", "FileBasedAdded"],
@@ -51,14 +51,14 @@ ODD = {
     "Job:/odd/7": ["a", "b"],
     "/odd/8,1": ["scheduler", "JobEvent", "JobUnstopped"],
 }
-"""Keys with types of events that are never published with such keys, except by somebody else."""
+"""Event types with keys that the vocabulary never gives them."""
 
 COLLECTIONS = {"order": "orders", "job": "jobs", "jobChain": "jobChains"}
 
 
 @pytest.fixture(scope="module")
 def tree(server: Server) -> Member:
-    """Somebody in whose log are objects at all the paths."""
+    """A member whose log contains objects at all paths."""
     member = server.organization()
     for path in PATHS:
         events = [
@@ -68,85 +68,79 @@ def tree(server: Server) -> Member:
             {"TYPE": "TaskStarted", "key": {"jobPath": path, "taskId": "1"}},
             {"TYPE": "FileBasedAdded", "key": f"Order:{path},2"},
         ]
-        answer = member.ask("POST", "/events/scheduler", json={"events": events})
+        answer = member.request("POST", "/events/scheduler", json={"events": events})
         assert answer.status_code == 201, answer.text
     return member
 
 
-def got(member: Member, collection: str, path: str, **parameters: Any) -> Json:
-    """The answer to a query by GET."""
+def query_by_get(member: Member, collection: str, path: str, **parameters: Any) -> Json:
     answer = member.get(f"{API}/{collection}{quote(path, safe='/*|,')}", params=parameters)
     assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
+    result: Json = answer.json()
+    return result
 
 
-def posted(member: Member, collection: str, query: Json, **parameters: Any) -> Json:
-    """The answer to a query by POST."""
-    answer = member.ask("POST", f"{API}/{collection}", json=query, params=parameters)
+def query_by_post(member: Member, collection: str, query: Json, **parameters: Any) -> Json:
+    answer = member.request("POST", f"{API}/{collection}", json=query, params=parameters)
     assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
+    result: Json = answer.json()
+    return result
 
 
-def every_way(member: Member, collection: str, path: str, **parameters: Any) -> Json:
-    """The answer, after a check that all ways to ask give the same."""
-    first = got(member, collection, path, **parameters)
-    assert posted(member, collection, {"path": path}, **parameters) == first
-    assert posted(member, collection, {"paths": path.split("|")}, **parameters) == first
+def query_all_ways(member: Member, collection: str, path: str, **parameters: Any) -> Json:
+    """Run a query. Asserts that GET, POST with `path` and POST with `paths` return the same."""
+    first = query_by_get(member, collection, path, **parameters)
+    assert query_by_post(member, collection, {"path": path}, **parameters) == first
+    assert query_by_post(member, collection, {"paths": path.split("|")}, **parameters) == first
     return first
 
 
 def events_of(seq: Json) -> list[Json]:
-    """The events of an answer, which may be empty."""
-    found: list[Json] = seq.get("eventSnapshots", [])
-    return found
+    """The events of a response, which may be empty."""
+    events: list[Json] = seq.get("eventSnapshots", [])
+    return events
 
 
 @pytest.mark.parametrize(("path", "expected"), QUERIES)
 @pytest.mark.parametrize("collection", KEYS)
-def test_the_events_of_the_objects_that_a_path_means(
-    collection: str, path: str, expected: list[str], tree: Member
-) -> None:
-    found = events_of(every_way(tree, collection, path, **{"return": "Event"}))
-    assert [event["key"] for event in found] == [key for place in expected for key in KEYS[collection](place)]
+def test_path_selects_events_of_matching_objects(collection: str, path: str, expected: list[str], tree: Member) -> None:
+    events = events_of(query_all_ways(tree, collection, path, **{"return": "Event"}))
+    assert [event["key"] for event in events] == [key for match in expected for key in KEYS[collection](match)]
 
 
 @pytest.mark.parametrize(("path", "expected"), QUERIES)
-def test_an_overview_has_the_orders_of_the_job_chains_that_a_path_means(
-    path: str, expected: list[str], tree: Member
-) -> None:
-    found = every_way(tree, "order", path, **{"return": "OrderOverview"})["orders"]
-    assert [order["path"] for order in found] == sorted(f"{place},{n}" for place in expected for n in (1, 2))
+def test_path_selects_orders_of_matching_job_chains(path: str, expected: list[str], tree: Member) -> None:
+    orders = query_all_ways(tree, "order", path, **{"return": "OrderOverview"})["orders"]
+    assert [order["path"] for order in orders] == sorted(f"{match},{n}" for match in expected for n in (1, 2))
 
 
 @pytest.mark.parametrize(("path", "expected"), [query for query in QUERIES if query.values[0] not in ("/a/b", "/a")])
 @pytest.mark.parametrize("collection", ["job", "jobChain"])
-def test_an_overview_has_the_objects_that_a_path_means(
+def test_path_selects_overviews_of_matching_objects(
     collection: str, path: str, expected: list[str], tree: Member
 ) -> None:
-    found = every_way(tree, collection, path)[COLLECTIONS[collection]]
-    assert [overview["path"] for overview in found] == sorted(expected)
+    overviews = query_all_ways(tree, collection, path)[COLLECTIONS[collection]]
+    assert [overview["path"] for overview in overviews] == sorted(expected)
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
 @pytest.mark.parametrize("path", ["/a/b", "/a", "/x/Größe/ä b"])
-def test_the_path_of_one_object_gives_that_object(path: str, collection: str, tree: Member) -> None:  # J-P02
-    own = f"{path},1" if collection == "order" else path
-    found = every_way(tree, collection, own)
-    assert (found["TYPE"], found["path"]) == (f"{collection[0].upper()}{collection[1:]}Overview", own)
-    (event,) = events_of(every_way(tree, collection, own, **{"return": "Event"}))
-    assert event["key"] == own
+def test_path_of_one_object_returns_that_object(path: str, collection: str, tree: Member) -> None:  # J-P02
+    object_path = f"{path},1" if collection == "order" else path
+    overview = query_all_ways(tree, collection, object_path)
+    assert (overview["TYPE"], overview["path"]) == (f"{collection[0].upper()}{collection[1:]}Overview", object_path)
+    (event,) = events_of(query_all_ways(tree, collection, object_path, **{"return": "Event"}))
+    assert event["key"] == object_path
 
 
 @pytest.mark.parametrize("collection", [*COLLECTIONS, "task", "fileBased", "scheduler"])
 @pytest.mark.parametrize("parameters", [{}, {"return": "Event"}], ids=["overviews", "events"])
-def test_no_path_means_everything(collection: str, parameters: dict[str, str], tree: Member) -> None:  # J-P01
-    everything = posted(tree, collection, {}, **parameters)
-    assert got(tree, collection, "", **parameters) == everything
-    assert got(tree, collection, "/", **parameters) == everything
-    assert posted(tree, collection, {"path": "/"}, **parameters) == everything
-    without_body = tree.ask("POST", f"{API}/{collection}", params=parameters)
+def test_missing_path_selects_everything(collection: str, parameters: dict[str, str], tree: Member) -> None:  # J-P01
+    everything = query_by_post(tree, collection, {}, **parameters)
+    assert query_by_get(tree, collection, "", **parameters) == everything
+    assert query_by_get(tree, collection, "/", **parameters) == everything
+    assert query_by_post(tree, collection, {"path": "/"}, **parameters) == everything
+    without_body = tree.request("POST", f"{API}/{collection}", params=parameters)
     assert (without_body.status_code, without_body.json()) == (200, everything)
 
 
@@ -162,47 +156,47 @@ def test_no_path_means_everything(collection: str, parameters: dict[str, str], t
         pytest.param({"paths": ["/a/b", "/x/"]}, "/a/b|/x/", id="J-P09/several"),
     ],
 )
-def test_a_query_has_the_same_meaning_as_json(query: Json, path: str, collection: str, tree: Member) -> None:
+def test_path_as_json_equals_path_in_url(query: Json, path: str, collection: str, tree: Member) -> None:
     parameters = {"return": "Event"}
-    assert posted(tree, collection, query, **parameters) == got(tree, collection, path, **parameters)
+    assert query_by_post(tree, collection, query, **parameters) == query_by_get(tree, collection, path, **parameters)
 
 
 @pytest.mark.parametrize("collection", COLLECTIONS)
 @pytest.mark.parametrize("limit", [1, 3, -2])
-def test_events_of_a_folder_after_a_position_are_the_same_with_get_and_post(  # J-P10
+def test_folder_events_are_equal_by_get_and_post(  # J-P10
     limit: int, collection: str, tree: Member
 ) -> None:
-    after = events_of(got(tree, collection, "/x/", **{"return": "Event"}))[0]["eventId"]
+    after = events_of(query_by_get(tree, collection, "/x/", **{"return": "Event"}))[0]["eventId"]
     for position in (0, after - 1, after):
-        seq = every_way(tree, collection, "/x/", **{"return": "Event", "after": position, "limit": limit})
+        seq = query_all_ways(tree, collection, "/x/", **{"return": "Event", "after": position, "limit": limit})
         ids = [event["eventId"] for event in events_of(seq)]
         assert len(ids) <= abs(limit)
         assert all(event_id > position for event_id in ids)
 
 
 @pytest.mark.parametrize("path", ["/2024", "/a/2024"])
-def test_a_job_may_be_called_by_a_number(path: str, member: Member) -> None:
+def test_job_may_have_numeric_name(path: str, member: Member) -> None:
     key = {"jobPath": path, "taskId": "7"}
-    member.ask("POST", "/events/scheduler", json={"TYPE": "TaskStarted", "key": key})
-    (event,) = events_of(every_way(member, "task", path, **{"return": "TaskEvent"}))
-    (task,) = every_way(member, "task", path)["tasks"]
+    member.request("POST", "/events/scheduler", json={"TYPE": "TaskStarted", "key": key})
+    (event,) = events_of(query_all_ways(member, "task", path, **{"return": "TaskEvent"}))
+    (task,) = query_all_ways(member, "task", path)["tasks"]
     assert (event["key"], task["jobPath"], task["taskId"]) == (key, path, "7")
 
 
-def test_the_file_of_an_object_is_found_by_its_path_and_kind(member: Member) -> None:
+def test_file_is_found_by_path_and_kind(member: Member) -> None:
     events = [{"TYPE": "FileBasedAdded", "key": key} for key in ("Job:/a/b", "JobChain:/a/b")]
-    member.ask("POST", "/events/scheduler", json={"events": events})
-    at_the_path = every_way(member, "fileBased", "/a/b")["fileBaseds"]
-    assert [overview["path"] for overview in at_the_path] == ["Job:/a/b", "JobChain:/a/b"]
-    assert every_way(member, "fileBased", "/a/b:Job")["path"] == "Job:/a/b"
-    (event,) = events_of(every_way(member, "fileBased", "/a/b:Job", **{"return": "Event"}))
+    member.request("POST", "/events/scheduler", json={"events": events})
+    files = query_all_ways(member, "fileBased", "/a/b")["fileBaseds"]
+    assert [overview["path"] for overview in files] == ["Job:/a/b", "JobChain:/a/b"]
+    assert query_all_ways(member, "fileBased", "/a/b:Job")["path"] == "Job:/a/b"
+    (event,) = events_of(query_all_ways(member, "fileBased", "/a/b:Job", **{"return": "Event"}))
     assert event["key"] == "Job:/a/b"
 
 
 @pytest.fixture(scope="module")
 def long_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
-    """Somebody whose log goes on for 200 commits after two orders, two tasks and odd events; its views are built."""
-    with serving(tmp_path_factory.mktemp("long")) as running:
+    """A member with views, whose log has 200 commits after two orders, two tasks and mismatched keys."""
+    with run_server(tmp_path_factory.mktemp("long")) as running:
         member = running.organization()
         fill(member)
         build_views(running)
@@ -210,24 +204,24 @@ def long_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
 
 
 def fill(member: Member) -> None:
-    """Write what is sought, and then 200 commits of other things."""
-    member.post({"events": [{"type": type_, "key": key} for key, type_ in ODD.items()]})
+    """Publish the events that the tests look for, then 200 commits of other events."""
+    member.post({"events": [{"type": type_, "key": key} for key, type_ in MISMATCHED_KEYS.items()]})
     keys: list[Json] = [
         {"TYPE": "OrderSuspended", "key": "/a/chain,1"},
         {"TYPE": "OrderSuspended", "key": "/a/chain,2"},
         {"TYPE": "TaskStarted", "key": {"jobPath": "/a/job", "taskId": "1"}},
         {"TYPE": "TaskStarted", "key": {"jobPath": "/a/2024", "taskId": "1"}},
     ]
-    member.ask("POST", "/events/scheduler", json={"events": keys})
+    member.request("POST", "/events/scheduler", json={"events": keys})
     for number in range(200):
-        member.ask("POST", "/events/scheduler", json={"TYPE": "OrderSuspended", "key": f"/b/chain,{number}"})
+        member.request("POST", "/events/scheduler", json={"TYPE": "OrderSuspended", "key": f"/b/chain,{number}"})
 
 
 def build_views(server: Server) -> None:
-    """`make rebuild`: all that was written is in the views."""
+    """Run `make rebuild`, so that the views contain all events."""
     environment = {"PATH": os.environ["PATH"], "DATA_DIR": str(server.data_dir)}
     command = [sys.executable, "-m", "infra.server.commands.rebuild"]
-    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=PATIENCE_S)
+    subprocess.run(command, cwd=ROOT, env=environment, check=True, capture_output=True, timeout=TIMEOUT_S)
 
 
 @pytest.mark.parametrize(
@@ -244,21 +238,19 @@ def build_views(server: Server) -> None:
         ("task", "/a/2024:1", [{"jobPath": "/a/2024", "taskId": "1"}]),
     ],
 )
-def test_what_is_far_back_in_the_log_is_found_by_its_path_too(
-    collection: str, path: str, keys: list[Any], long_log: Member
-) -> None:
-    found = events_of(every_way(long_log, collection, path, **{"return": "Event", "after": 0}))
-    assert [event["key"] for event in found] == keys
+def test_old_events_are_found_by_path(collection: str, path: str, keys: list[Any], long_log: Member) -> None:
+    events = events_of(query_all_ways(long_log, collection, path, **{"return": "Event", "after": 0}))
+    assert [event["key"] for event in events] == keys
 
 
-@pytest.mark.parametrize("key", ODD)
-def test_what_is_far_back_in_the_log_is_found_by_its_key_whatever_its_type(key: str, long_log: Member) -> None:
+@pytest.mark.parametrize("key", MISMATCHED_KEYS)
+def test_old_events_are_found_by_key_for_any_type(key: str, long_log: Member) -> None:
     (event,) = events_of(long_log.get("/events", params={"keys": key, "after": 0}).json())
-    assert (event["key"], event["type"]) == (key, ODD[key])
+    assert (event["key"], event["type"]) == (key, MISMATCHED_KEYS[key])
 
 
-@pytest.mark.parametrize("key", ODD)
-def test_a_condition_sees_what_is_far_back_in_the_log_whatever_its_type(key: str, long_log: Member) -> None:
+@pytest.mark.parametrize("key", MISMATCHED_KEYS)
+def test_condition_matches_old_events_of_any_type(key: str, long_log: Member) -> None:
     condition = {"failIfEventsMatch": {"keys": [key]}, "after": 0}
     answer = long_log.post({"events": [{"type": ["never", "written"]}], "condition": condition})
     assert answer.status_code == 409, answer.text

@@ -7,53 +7,52 @@ from typing import Any
 
 import pytest
 
-from tests.serving import PATIENCE_S, Member, Server, serving
+from tests.serving import TIMEOUT_S, Member, Server, run_server
 
 API = "/jobscheduler/master/api"
 NAMES = ["OrderSuspended", "OrderResumed", "OrderSuspended", "OrderRemoved"]
-AT_ONCE_S = 4.0
-"""What does not wait takes no longer than this, on a machine that others load too."""
-LONGEST_POLL_S = 0.25
+IMMEDIATE_S = 4.0
+"""Maximum duration of a request that does not wait, on a busy machine."""
+MAX_POLL_S = 0.25
 
 Json = dict[str, Any]
 
 
 @pytest.fixture(scope="module")
 def orders(server: Server) -> Member:
-    """Somebody in whose log are four events of an order."""
+    """A member whose log contains four events of an order."""
     member = server.organization()
     for name in NAMES:
-        published(member, name)
+        publish(member, name)
     return member
 
 
 @pytest.fixture(scope="module")
-def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server with which nobody waits long."""
-    with serving(tmp_path_factory.mktemp("impatient"), LONGEST_POLL=str(LONGEST_POLL_S)) as running:
+def short_poll_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server with a short maximum poll duration."""
+    with run_server(tmp_path_factory.mktemp("short_poll_server"), LONGEST_POLL=str(MAX_POLL_S)) as running:
         yield running
 
 
-def published(member: Member, name: str) -> int:
-    """Append an event of an order; its EventId."""
-    answer = member.ask("POST", "/events/scheduler", json={"TYPE": name, "key": "/chain,1"})
+def publish(member: Member, name: str) -> int:
+    """Append an event of an order and return its EventId."""
+    answer = member.request("POST", "/events/scheduler", json={"TYPE": name, "key": "/chain,1"})
     assert answer.status_code == 201, answer.text
     event_id: int = answer.json()["eventId"]
     return event_id
 
 
-def asked(member: Member, query: str) -> Json:
-    """The answer to a request for events, which has to come at once."""
+def get_events(member: Member, query: str) -> Json:
+    """Request events. Asserts that the server responds immediately."""
     began = time.monotonic()
     answer = member.get(f"{API}/event?{query}")
     assert answer.status_code == 200, answer.text
-    assert time.monotonic() - began < AT_ONCE_S
+    assert time.monotonic() - began < IMMEDIATE_S
     seq: Json = answer.json()
     return seq
 
 
 def names(seq: Json) -> list[str]:
-    """The types of the events."""
     return [event["TYPE"] for event in seq.get("eventSnapshots", [])]
 
 
@@ -80,18 +79,20 @@ def names(seq: Json) -> list[str]:
         ),
     ],
 )
-def test_a_request_is_understood(query: str, expected: list[int], orders: Member) -> None:
-    seq = asked(orders, query)
-    assert (seq["TYPE"], names(seq)) == ("NonEmpty", [NAMES[place] for place in expected])
+def test_request_parameters_select_events(query: str, expected: list[int], orders: Member) -> None:
+    seq = get_events(orders, query)
+    assert (seq["TYPE"], names(seq)) == ("NonEmpty", [NAMES[index] for index in expected])
 
 
-def test_a_request_with_a_limit_can_be_continued(orders: Member) -> None:  # J-R03
-    found: list[str] = []
+def test_request_with_limit_can_be_continued(orders: Member) -> None:  # J-R03
+    returned: list[str] = []
     after = 0
-    while (seq := asked(orders, f"return=OrderSuspended,OrderRemoved&limit=1&after={after}"))["TYPE"] == "NonEmpty":
-        found += names(seq)
+    while (seq := get_events(orders, f"return=OrderSuspended,OrderRemoved&limit=1&after={after}"))[
+        "TYPE"
+    ] == "NonEmpty":
+        returned += names(seq)
         after = seq["eventId"]
-    assert found == ["OrderSuspended", "OrderSuspended", "OrderRemoved"]
+    assert returned == ["OrderSuspended", "OrderSuspended", "OrderRemoved"]
 
 
 @pytest.mark.parametrize(
@@ -99,11 +100,11 @@ def test_a_request_with_a_limit_can_be_continued(orders: Member) -> None:  # J-R
     [
         pytest.param(
             "limit=0",
-            "limit: Invalid limit=0; a positive limit is the oldest first, a negative one the newest first",
+            "limit: Invalid limit=0. A positive limit returns the oldest events first, a negative one the newest",
             id="J-R06",
         ),
         pytest.param("limit=", "limit: ", id="J-R07"),
-        pytest.param("return=AEvent", "Unrecognized event type: return=AEvent; known are Event, ", id="J-R09"),
+        pytest.param("return=AEvent", "Unrecognized event type: return=AEvent; use Event, ", id="J-R09"),
         pytest.param("return=OrderAdded,AEvent", "Unrecognized event type: return=AEvent; ", id="J-R09/in-a-list"),
         pytest.param("return=orderadded", "Unrecognized event type: return=orderadded; ", id="J-R09/case"),
         *(
@@ -113,26 +114,26 @@ def test_a_request_with_a_limit_can_be_continued(orders: Member) -> None:  # J-R
         ),
     ],
 )
-def test_a_request_that_means_nothing_is_rejected(query: str, detail: str, orders: Member) -> None:
+def test_request_with_invalid_parameter_is_rejected(query: str, detail: str, orders: Member) -> None:
     answer = orders.get(f"{API}/event?{query}")
     assert (answer.status_code, answer.json()["detail"][: len(detail)]) == (400, detail)
 
 
 @pytest.mark.parametrize("timeout", ["1h", "infinite", "PT1H"])
-def test_a_timeout_above_the_cap_is_silently_capped(timeout: str, impatient: Server) -> None:  # J-R12
-    member = impatient.organization()
-    last = published(member, "OrderSuspended")
+def test_timeout_above_maximum_is_capped(timeout: str, short_poll_server: Server) -> None:  # J-R12
+    member = short_poll_server.organization()
+    last = publish(member, "OrderSuspended")
     began = time.monotonic()
-    seq = asked(member, f"return=Event&after={last}&timeout={timeout}")
-    assert time.monotonic() - began >= LONGEST_POLL_S
+    seq = get_events(member, f"return=Event&after={last}&timeout={timeout}")
+    assert time.monotonic() - began >= MAX_POLL_S
     assert seq == {"TYPE": "Empty", "eventId": last, "lastEventId": last}
 
 
-def test_an_infinite_timeout_ends_with_an_event(member: Member) -> None:  # J-R15
+def test_infinite_timeout_ends_with_an_event(member: Member) -> None:  # J-R15
     with ThreadPoolExecutor(1) as pool:
         poll = pool.submit(member.get, f"{API}/event?return=OrderResumed&timeout=infinite")
-        published(member, "OrderSuspended")
-        event_id = published(member, "OrderResumed")
-        seq = poll.result(PATIENCE_S).json()
+        publish(member, "OrderSuspended")
+        event_id = publish(member, "OrderResumed")
+        seq = poll.result(TIMEOUT_S).json()
     event = {"eventId": event_id, "TYPE": "OrderResumed", "key": "/chain,1"}
     assert seq == {"TYPE": "NonEmpty", "eventId": event_id, "eventSnapshots": [event]}

@@ -1,4 +1,4 @@
-"""Push jobs for tests: what is said of them in short, and an EventSource that listens."""
+"""Push-job events in short form for tests, and an EventSource that reads the feeds."""
 
 import json
 import time
@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.serving import PATIENCE_S, Member
+from tests.serving import TIMEOUT_S, Member
 
 SSE = {"Accept": "text/event-stream"}
 STREAMS = {"WAIT_COMPLETE_TIME": "600", "ORG_FEED_EXPIRATION": "600", "KEEP_ALIVE_TIME": "0.5"}
-"""A server that streams: however slow the machine is, no job is long over, but comments come often."""
+"""Settings of a streaming server: nothing expires even on a slow machine, and comments are frequent."""
 PAGES = {**STREAMS, "STREAMS": "no", "LONGEST_POLL": "0.5"}
-"""A server that answers in pages."""
+"""Settings of a server that responds in pages."""
 START = {"command": "chef-client", "run_timeout": 3600, "node_count": 1, "user": "anna"}
 FIELDS = {
     "start": ("node_count",),
@@ -34,13 +34,13 @@ SUCCESS = (
     "run_complete n1 success",
     "job_complete complete",
 )
-"""A job as it should be."""
+"""The events of a successful job."""
 
 Json = dict[str, Any]
 
 
 @dataclass(frozen=True)
-class Sent:
+class ServerSentEvent:
     """A server-sent event."""
 
     name: str
@@ -48,22 +48,22 @@ class Sent:
     data: Json
 
     @property
-    def told(self) -> str:
-        """What it says, in short."""
+    def description(self) -> str:
+        """The event in short form."""
         names = ("job", "node_count", "node", "status") if self.name != "summary" else ("status",)
         return " ".join((self.name, *(str(self.data[name]) for name in names if name in self.data)))
 
 
 @dataclass
 class Parser:
-    """Reads an event stream as its specification says; remembers what is no event."""
+    """Parses an event stream according to its specification. Collects comments and retry times."""
 
     last_id: str = ""
     comments: list[str] = field(default_factory=list)
     retry_ms: int | None = None
 
-    def events(self, lines: Iterable[str]) -> Iterator[Sent]:
-        """The events of one answer; what does not end with an empty line is none."""
+    def events(self, lines: Iterable[str]) -> Iterator[ServerSentEvent]:
+        """The events of one response. An event without a final blank line is ignored."""
         name, data, next_id = "", "", self.last_id
         for line in lines:
             member, _, value = line.partition(":")
@@ -74,7 +74,7 @@ class Parser:
                 case "":
                     self.last_id = next_id
                     if data:
-                        yield Sent(name or "message", self.last_id, json.loads(data))
+                        yield ServerSentEvent(name or "message", self.last_id, json.loads(data))
                     name, data = "", ""
                 case "event":
                     name = value
@@ -87,21 +87,20 @@ class Parser:
 
 
 class EventSource:
-    """A client as browsers have one: it reads what comes and, when an answer ends, comes back where it was."""
+    """A client like that of browsers: it reconnects with its last id when a response ends."""
 
     def __init__(self, member: Member, path: str, last_id: str = "", **parameters: str | int) -> None:
         self.parser = Parser(last_id)
-        self.answers = 0
-        """How many times it has asked."""
+        self.connection_count = 0
         self._member = member
         self._path = path
         self._parameters = parameters
         self._answer: httpx.Response | None = None
-        self._events: Iterator[Sent] = iter(())
-        self._expect()
+        self._events: Iterator[ServerSentEvent] = iter(())
+        self._reset_deadline()
 
     def connect(self) -> Self:
-        """Ask; back when the server has begun to answer."""
+        """Send a request and return when the response has begun."""
         self.close()
         headers = {**self._member.headers, **SSE}
         if self.parser.last_id:
@@ -111,34 +110,34 @@ class EventSource:
         self._answer = client.send(request, stream=True)
         assert self._answer.status_code == 200, self._answer.read()
         self._events = self.parser.events(self._lines(self._answer))
-        self.answers += 1
+        self.connection_count += 1
         return self
 
-    def take(self, most: int) -> list[Sent]:
-        """So many events, however many answers that takes."""
-        assert self.answers, "whoever listens has to hang up, so this is for a with statement"
-        self._expect()
-        found: list[Sent] = []
-        while len(found) < most:
+    def read(self, count: int) -> list[ServerSentEvent]:
+        """Read `count` events, reconnecting as needed."""
+        assert self.connection_count, "use the EventSource in a with statement, so that it is closed"
+        self._reset_deadline()
+        events: list[ServerSentEvent] = []
+        while len(events) < count:
             event = next(self._events, None)
             if event is not None:
-                found.append(event)
+                events.append(event)
                 continue
-            assert time.monotonic() < self._deadline, f"{most} events did not come, only {told(found)}"
+            assert time.monotonic() < self._deadline, f"expected {count} events, received {describe(events)}"
             self.connect()
-        return found
+        return events
 
-    def until(self, *names: str) -> list[Sent]:
-        """The events up to the first of these names."""
-        found = self.take(1)
-        while found[-1].name not in names:
-            found += self.take(1)
-        return found
+    def read_until(self, *names: str) -> list[ServerSentEvent]:
+        """Read up to the first event with one of these names."""
+        events = self.read(1)
+        while events[-1].name not in names:
+            events += self.read(1)
+        return events
 
-    def rest(self) -> list[Sent]:
-        """All events until the answer ends."""
-        self._expect()
-        if not self.answers:
+    def read_to_end(self) -> list[ServerSentEvent]:
+        """Read until the response ends."""
+        self._reset_deadline()
+        if not self.connection_count:
             self.connect()
         try:
             return list(self._events)
@@ -146,20 +145,19 @@ class EventSource:
             self.close()
 
     def close(self) -> None:
-        """Hang up."""
         if self._answer is not None:
             self._answer.close()
 
-    def _expect(self) -> None:
-        self._deadline = time.monotonic() + 2 * PATIENCE_S
+    def _reset_deadline(self) -> None:
+        self._deadline = time.monotonic() + 2 * TIMEOUT_S
 
     def _lines(self, answer: httpx.Response) -> Iterator[str]:
-        """The lines of an answer as they come; what has no end of line is none. Comments do not make it patient."""
+        """The complete lines of a response as they arrive. Comments do not extend the deadline."""
         rest = b""
-        for piece in answer.iter_raw():
-            *lines, rest = (rest + piece).split(b"\n")
+        for chunk in answer.iter_raw():
+            *lines, rest = (rest + chunk).split(b"\n")
             yield from (line.decode() for line in lines)
-            assert time.monotonic() < self._deadline, "what was expected did not come"
+            assert time.monotonic() < self._deadline, "timeout: the expected events did not arrive"
 
     def __enter__(self) -> Self:
         return self.connect()
@@ -168,61 +166,59 @@ class EventSource:
         self.close()
 
 
-def fact(text: str, job: str = "j1", /, **more: object) -> Json:
-    """An event of a job, as its publisher sends it: `quorum_vote n1 success`."""
+def push_event(text: str, job: str = "j1", /, **more: object) -> Json:
+    """The event with this short form: `quorum_vote n1 success`."""
     name, *values = text.split()
-    given: Json = dict(zip(FIELDS[name], values, strict=name != "start"))
+    fields: Json = dict(zip(FIELDS[name], values, strict=name != "start"))
     if name == "start":
-        given = START | {"node_count": int(given.get("node_count", 1))}
-    return {"event": name, "job": job, **given, **more}
+        fields = START | {"node_count": int(fields.get("node_count", 1))}
+    return {"event": name, "job": job, **fields, **more}
 
 
 def post(member: Member, body: object, **headers: str) -> httpx.Response:
     """POST /events/push with this JSON."""
-    return member.ask("POST", "/events/push", json=body, headers=headers)
+    return member.request("POST", "/events/push", json=body, headers=headers)
 
 
-def happen(member: Member, *texts: str, job: str = "j1") -> list[int]:
-    """Have all of this happen to a job in one request; the EventIds."""
-    return publish(member, *(fact(text, job) for text in texts))
+def publish_texts(member: Member, *texts: str, job: str = "j1") -> list[int]:
+    """Publish events in short form in one request and return their EventIds."""
+    return publish(member, *(push_event(text, job) for text in texts))
 
 
-def publish(member: Member, *facts: Json) -> list[int]:
-    """Append these events in one request; their EventIds."""
-    answer = post(member, {"events": facts})
+def publish(member: Member, *events: Json) -> list[int]:
+    """Publish events in one request and return their EventIds."""
+    answer = post(member, {"events": events})
     assert answer.status_code == 201, answer.text
     return [event["eventId"] for event in answer.json()["events"]]
 
 
-def pushy(member: Member, *parts: str) -> str:
+def push_path(member: Member, *parts: str) -> str:
     """A path below an organization's push jobs."""
     return "/".join((f"/organizations/{member.organization}/pushy", *(quote(part, safe="") for part in parts)))
 
 
 def job_feed(member: Member, job: str = "j1", last_id: str = "") -> EventSource:
-    """Somebody who is about to listen to a job."""
-    return EventSource(member, pushy(member, "job_status_feed", job), last_id)
+    return EventSource(member, push_path(member, "job_status_feed", job), last_id)
 
 
 def organization_feed(member: Member, last_id: str = "", /, **parameters: str | int) -> EventSource:
-    """Somebody who is about to listen to all jobs of an organization."""
-    return EventSource(member, pushy(member, "job_status_feed"), last_id, **parameters)
+    return EventSource(member, push_path(member, "job_status_feed"), last_id, **parameters)
 
 
 def job(member: Member, name: str = "j1") -> Json:
     """The job's resource."""
-    answer = member.get(pushy(member, "jobs", name))
+    answer = member.get(push_path(member, "jobs", name))
     assert answer.status_code == 200, answer.text
-    found: Json = answer.json()
-    return found
+    resource: Json = answer.json()
+    return resource
 
 
-def told(events: Iterable[Sent]) -> list[str]:
-    """What the events say, in short."""
-    return [event.told for event in events]
+def describe(events: Iterable[ServerSentEvent]) -> list[str]:
+    """The events in short form."""
+    return [event.description for event in events]
 
 
-def pause(member: Member, seconds: float) -> None:
-    """Let time pass: wait for what never comes."""
-    for _ in range(max(1, round(seconds / 0.5))):  # no answer of a server of pages waits for longer
+def wait(member: Member, seconds: float) -> None:
+    """Wait by polling for an event that never arrives."""
+    for _ in range(max(1, round(seconds / 0.5))):  # the longest poll of a server with pages
         member.get("/events", params={"types": "never", "timeout": f"{min(seconds, 0.5):.3f}s"})

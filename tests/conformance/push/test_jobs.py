@@ -1,4 +1,4 @@
-"""What happens to push jobs: the sequences of their events, and what these make of a job (P-J)."""
+"""Sequences of push-job events, and the resulting jobs (P-J)."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,27 +12,27 @@ from tests.conformance.push.push_client import (
     STREAMS,
     SUCCESS,
     Json,
-    fact,
-    happen,
+    describe,
     job,
     job_feed,
     organization_feed,
     publish,
-    pushy,
-    told,
+    publish_texts,
+    push_event,
+    push_path,
 )
-from tests.serving import Member, Server, serving
+from tests.serving import Member, Server, run_server
 
 
 @pytest.fixture(scope="module", name="server")
-def patient_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp("patient"), **STREAMS) as running:
+def streaming_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with run_server(tmp_path_factory.mktemp("patient"), **STREAMS) as running:
         yield running
 
 
 @dataclass
 class Case:
-    """What happens to a job, how it ends, and where its nodes are then."""
+    """The events of a job in short form, and the final states of its nodes."""
 
     events: tuple[str, ...]
     count: int
@@ -40,12 +40,11 @@ class Case:
 
     @property
     def status(self) -> str:
-        """How it ends."""
         return self.events[-1].split()[1]
 
 
-def two_nodes(first: str, second: str) -> tuple[str, ...]:
-    """What happens to a job that runs on two nodes, with these results."""
+def run_on_two_nodes(first: str, second: str) -> tuple[str, ...]:
+    """The events of a job on two nodes with these results."""
     votes = ("quorum_vote n1 success", "quorum_vote n2 success", "quorum_succeeded")
     runs = ("run_start n1", "run_start n2", f"run_complete n1 {first}", f"run_complete n2 {second}")
     return ("start 2", *votes, *runs, "job_complete complete")
@@ -65,8 +64,8 @@ SEQUENCES = {
     ),
     "P-J06": Case((*VOTED, "rehab n1", "run_complete n1 run_nacked", SUCCESS[-1]), 6, {"failed": ["n1"]}),
     "P-J08": Case((*VOTED, "run_start n1", "rehab n1", NACKED, SUCCESS[-1]), 7, {"failed": ["n1"]}),
-    "P-J10": Case(two_nodes("failure", "failure"), 9, {"failed": ["n1", "n2"]}),
-    "P-J11": Case(two_nodes("failure", "success"), 9, {"failed": ["n1"], "succeeded": ["n2"]}),
+    "P-J10": Case(run_on_two_nodes("failure", "failure"), 9, {"failed": ["n1", "n2"]}),
+    "P-J11": Case(run_on_two_nodes("failure", "success"), 9, {"failed": ["n1"], "succeeded": ["n2"]}),
     "P-J14": Case(
         ("start 2", "quorum_vote n1 success", "rehab n1", "quorum_vote n2 success", "job_complete quorum_failed"),
         5,
@@ -77,31 +76,29 @@ SEQUENCES = {
 
 @pytest.mark.parametrize("at_once", [True, False], ids=["in one commit", "one by one"])
 @pytest.mark.parametrize("row", SEQUENCES)
-def test_p_j_a_job_is_told_as_it_happens(row: str, at_once: bool, member: Member) -> None:
+def test_p_j_job_feed_and_resource_follow_events(row: str, at_once: bool, member: Member) -> None:
     case = SEQUENCES[row]
     if at_once:
-        happen(member, *case.events)
-        events = job_feed(member).rest()
+        publish_texts(member, *case.events)
+        events = job_feed(member).read_to_end()
     else:
-        happen(member, case.events[0])
+        publish_texts(member, case.events[0])
         with job_feed(member) as feed:
-            events = feed.take(1)
+            events = feed.read(1)
             for text in case.events[1:]:
-                happen(member, text)
-                events += feed.take(1)
-            assert feed.rest() == []
-    assert (told(events), len(events)) == (list(case.events), case.count)
-    found = job(member)
-    assert (found["status"], found["nodes"], found["out_of_order"]) == (case.status, case.nodes, [])
+                publish_texts(member, text)
+                events += feed.read(1)
+            assert feed.read_to_end() == []
+    assert (describe(events), len(events)) == (list(case.events), case.count)
+    state = job(member)
+    assert (state["status"], state["nodes"], state["out_of_order"]) == (case.status, case.nodes, [])
 
 
 @pytest.mark.parametrize("quorum", [None, 2, 0])
-def test_p_j15_a_start_tells_its_fields_and_the_quorum_is_all_nodes_by_default(
-    quorum: int | None, member: Member
-) -> None:
-    publish(member, fact("start 3", **({} if quorum is None else {"quorum": quorum})))
+def test_p_j15_start_quorum_defaults_to_node_count(quorum: int | None, member: Member) -> None:
+    publish(member, push_event("start 3", **({} if quorum is None else {"quorum": quorum})))
     with job_feed(member) as feed:
-        (started,) = feed.take(1)
+        (started,) = feed.read(1)
     expected = {**START, "node_count": 3, "quorum": 3 if quorum is None else quorum}
     assert started.data == {"timestamp": started.data["timestamp"], **expected}
     assert expected.items() <= job(member).items()
@@ -115,22 +112,22 @@ OPTIONS: dict[str, tuple[Json, Json, Json]] = {
     "P-J17 user, env": (TWO, TWO, TWO),
     "P-J18 capture": ({"capture": True}, {"capture": True}, {"capture_output": True}),
     "P-J18 no capture": ({"capture": False}, {"capture": False}, {}),
-    "null is as good as absent": (dict.fromkeys(("job_user", "dir", "env", "file_specified", "capture")), {}, {}),
+    "null equals absent": (dict.fromkeys(("job_user", "dir", "env", "file_specified", "capture")), {}, {}),
 }
 
 
 @pytest.mark.parametrize("row", OPTIONS)
-def test_p_j16_p_j17_p_j18_a_start_tells_what_was_asked_for_and_nothing_else(row: str, member: Member) -> None:
-    given, in_start, in_resource = OPTIONS[row]
-    publish(member, fact("start 1", **given))
+def test_p_j16_p_j17_p_j18_start_has_only_given_options(row: str, member: Member) -> None:
+    options, in_start, in_resource = OPTIONS[row]
+    publish(member, push_event("start 1", **options))
     with job_feed(member) as feed:
-        (started,) = feed.take(1)
-    always = {**START, "quorum": 1}
+        (started,) = feed.read(1)
+    common = {**START, "quorum": 1}
     at = started.data["timestamp"]
-    assert started.data == {"timestamp": at, **always, **in_start}
+    assert started.data == {"timestamp": at, **common, **in_start}
     times = {"timestamp": at, "created_at": at, "updated_at": at}
     assert job(member) == {
-        **times, "id": "j1", **always, "status": "voting", "nodes": {}, "out_of_order": [], **in_resource
+        **times, "id": "j1", **common, "status": "voting", "nodes": {}, "out_of_order": [], **in_resource
     }  # fmt: skip
 
 
@@ -160,47 +157,47 @@ ENDS = {
 }
 
 
-def test_the_tables_here_know_every_word() -> None:
-    words = [set(get_args(words)) for words in (Vote, RunResult, JobResult)]
-    assert [set(table) for table in (VOTES, RUNS, ENDS)] == words
+def test_tables_cover_every_status() -> None:
+    statuses = [set(get_args(statuses)) for statuses in (Vote, RunResult, JobResult)]
+    assert [set(table) for table in (VOTES, RUNS, ENDS)] == statuses
 
 
-@pytest.mark.parametrize("word", VOTES)
-def test_every_vote_puts_its_node_where_it_belongs(word: str, member: Member) -> None:
-    happen(member, "start 1", f"quorum_vote n1 {word}")
-    found = job(member)
-    assert (found["status"], found["nodes"], found["out_of_order"]) == ("voting", {VOTES[word]: ["n1"]}, [])
+@pytest.mark.parametrize("status", VOTES)
+def test_vote_sets_node_state(status: str, member: Member) -> None:
+    publish_texts(member, "start 1", f"quorum_vote n1 {status}")
+    state = job(member)
+    assert (state["status"], state["nodes"], state["out_of_order"]) == ("voting", {VOTES[status]: ["n1"]}, [])
     with job_feed(member) as feed:
-        assert told(feed.take(2))[1] == f"quorum_vote n1 {word}"
+        assert describe(feed.read(2))[1] == f"quorum_vote n1 {status}"
 
 
-@pytest.mark.parametrize("word", RUNS)
-def test_every_end_of_a_run_puts_its_node_where_it_belongs(word: str, member: Member) -> None:
-    happen(member, *SUCCESS[:4], f"run_complete n1 {word}")
-    found = job(member)
-    assert (found["status"], found["nodes"], found["out_of_order"]) == ("running", {RUNS[word]: ["n1"]}, [])
-    happen(member, SUCCESS[-1])
-    assert told(job_feed(member).rest())[4:] == [f"run_complete n1 {word}", "job_complete complete"]
+@pytest.mark.parametrize("status", RUNS)
+def test_run_result_sets_node_state(status: str, member: Member) -> None:
+    publish_texts(member, *SUCCESS[:4], f"run_complete n1 {status}")
+    state = job(member)
+    assert (state["status"], state["nodes"], state["out_of_order"]) == ("running", {RUNS[status]: ["n1"]}, [])
+    publish_texts(member, SUCCESS[-1])
+    assert describe(job_feed(member).read_to_end())[4:] == [f"run_complete n1 {status}", "job_complete complete"]
 
 
-@pytest.mark.parametrize("word", ENDS)
-def test_every_end_of_a_job_leaves_its_nodes_where_they_belong(word: str, member: Member) -> None:
+@pytest.mark.parametrize("status", ENDS)
+def test_job_result_sets_final_node_states(status: str, member: Member) -> None:
     votes = [f"quorum_vote n{n} success" for n in (1, 2, 3)]
     runs = ["run_start n2", "run_start n3", "run_complete n3 failure"]
-    happen(member, "start 3", *votes, "quorum_succeeded", *runs, f"job_complete {word}")
-    found = job(member)
-    assert (found["status"], found["nodes"]) == (word, ENDS[word])
+    publish_texts(member, "start 3", *votes, "quorum_succeeded", *runs, f"job_complete {status}")
+    state = job(member)
+    assert (state["status"], state["nodes"]) == (status, ENDS[status])
     with organization_feed(member, after=0) as feed:
-        assert told(feed.take(2)) == ["start j1 3", f"job_complete j1 {word}"]
+        assert describe(feed.read(2)) == ["start j1 3", f"job_complete j1 {status}"]
 
 
-def test_a_job_goes_through_its_states(member: Member) -> None:
-    seen = []
+def test_job_status_follows_events(member: Member) -> None:
+    states = []
     for text in ("rehab n2", *SUCCESS):
-        happen(member, text)
-        found = job(member)
-        seen.append((found["status"], found["nodes"]))
-    assert seen == [
+        publish_texts(member, text)
+        state = job(member)
+        states.append((state["status"], state["nodes"]))
+    assert states == [
         ("new", {"unavailable": ["n2"]}),
         ("voting", {"unavailable": ["n2"]}),
         ("voting", {"unavailable": ["n2"], "ready": ["n1"]}),
@@ -212,37 +209,37 @@ def test_a_job_goes_through_its_states(member: Member) -> None:
 
 
 @pytest.mark.parametrize("name", ["117", "ü 日本", "a%2Fb", "a.b,c;d=e", "'\"<&>", "-", "~", "j" * 200])
-def test_a_job_is_found_by_its_id_however_that_is_written(name: str, member: Member) -> None:
-    happen(member, *SUCCESS, job=name)
+def test_job_id_may_contain_special_characters(name: str, member: Member) -> None:
+    publish_texts(member, *SUCCESS, job=name)
     assert job(member, name)["id"] == name
-    assert told(job_feed(member, name).rest()) == list(SUCCESS)
+    assert describe(job_feed(member, name).read_to_end()) == list(SUCCESS)
     with organization_feed(member, after=0) as feed:
-        assert [event.data["job"] for event in feed.take(2)] == [name, name]
+        assert [event.data["job"] for event in feed.read(2)] == [name, name]
 
 
-def test_a_job_is_an_object_like_others(member: Member) -> None:
-    *_, last = happen(member, *SUCCESS)
+def test_job_is_available_as_object(member: Member) -> None:
+    *_, last = publish_texts(member, *SUCCESS)
     expected = {"eventId": last, **job(member)}
     assert member.get("/objects/pushJob/j1").json() == member.get("/objects/pushJob/push/j1").json() == expected
-    happen(member, "start 1", job="j2")
-    found = member.get("/objects/pushJob").json()["elements"]
-    assert [element["id"] for element in found] == ["j1", "j2"]
+    publish_texts(member, "start 1", job="j2")
+    elements = member.get("/objects/pushJob").json()["elements"]
+    assert [element["id"] for element in elements] == ["j1", "j2"]
     assert member.get("/objects/pushJob/j3").status_code == 404
 
 
-def test_the_latest_jobs_are_listed_newest_first_without_their_nodes(member: Member) -> None:
+def test_job_list_is_newest_first_without_nodes(member: Member) -> None:
     for name in ("b", "c", "a"):
-        happen(member, "start 1", "quorum_vote n1 success", job=name)
-    happen(member, "job_complete aborted", job="b")
-    listed = member.get(pushy(member, "jobs")).json()
-    whole = [job(member, name) for name in ("a", "c", "b")]
-    assert listed == [{name: value for name, value in one.items() if name != "nodes"} for one in whole]
-    assert member.get(pushy(member, "jobs"), params={"limit": 2}).json() == listed[:2]
+        publish_texts(member, "start 1", "quorum_vote n1 success", job=name)
+    publish_texts(member, "job_complete aborted", job="b")
+    listed = member.get(push_path(member, "jobs")).json()
+    jobs = [job(member, name) for name in ("a", "c", "b")]
+    assert listed == [{name: value for name, value in resource.items() if name != "nodes"} for resource in jobs]
+    assert member.get(push_path(member, "jobs"), params={"limit": 2}).json() == listed[:2]
 
 
-def test_one_event_may_be_posted_by_itself_and_once_only(member: Member) -> None:
+def test_single_event_with_idempotency_key_is_written_once(member: Member) -> None:
     key = {"Idempotency-Key": "k"}
-    answers = [member.ask("POST", "/events/push", json=fact("start 1"), headers=key) for _ in range(2)]
+    answers = [member.request("POST", "/events/push", json=push_event("start 1"), headers=key) for _ in range(2)]
     assert [answer.status_code for answer in answers] == [201, 200]
     assert answers[0].json() == answers[1].json()
     (event,) = answers[0].json()["events"]

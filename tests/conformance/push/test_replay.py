@@ -1,4 +1,4 @@
-"""Feeds of push jobs over time: listening, coming back, coming late (P-R)."""
+"""Feeds of push jobs: live, resumed, and after the end of the job (P-R)."""
 
 import time
 from collections.abc import Iterator
@@ -12,74 +12,73 @@ from tests.conformance.push.push_client import (
     PAGES,
     STREAMS,
     SUCCESS,
-    happen,
+    describe,
     job,
     job_feed,
     organization_feed,
-    pause,
-    told,
+    publish_texts,
+    wait,
 )
-from tests.serving import PATIENCE_S, Member, Server, serving
+from tests.serving import TIMEOUT_S, Member, Server, run_server
 
-MANNERS = {"streams": STREAMS, "pages": PAGES}
-ENDED_S = 0.1
+MODES = {"streams": STREAMS, "pages": PAGES}
+WAIT_COMPLETE_S = 0.1
 
 
-@pytest.fixture(scope="module", params=MANNERS, name="server")
+@pytest.fixture(scope="module", params=MODES, name="server")
 def either_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    with serving(tmp_path_factory.mktemp(request.param), **MANNERS[request.param]) as running:
+    with run_server(tmp_path_factory.mktemp(request.param), **MODES[request.param]) as running:
         yield running
 
 
-@pytest.fixture(scope="module", params=MANNERS)
-def hasty(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server where jobs are soon long over."""
-    manner = {**MANNERS[request.param], "WAIT_COMPLETE_TIME": str(ENDED_S)}
-    with serving(tmp_path_factory.mktemp("hasty"), **manner) as running:
+@pytest.fixture(scope="module", params=MODES)
+def summary_server(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A server that shows summaries soon after the end of a job."""
+    settings = {**MODES[request.param], "WAIT_COMPLETE_TIME": str(WAIT_COMPLETE_S)}
+    with run_server(tmp_path_factory.mktemp("summary_server"), **settings) as running:
         yield running
 
 
-def is_stream(member: Member) -> bool:
-    """Whether the member's server streams."""
+def is_streaming(member: Member) -> bool:
     return member.get("/events", headers={"Accept": "application/x-ndjson"}).headers.get("content-length") is None
 
 
-def test_p_r01_whoever_listens_to_a_live_job_hears_it_to_the_end(member: Member) -> None:
-    ids = happen(member, *SUCCESS[:4])
+def test_p_r01_feed_of_live_job_shows_it_to_the_end(member: Member) -> None:
+    ids = publish_texts(member, *SUCCESS[:4])
     with job_feed(member) as feed:
-        events = feed.take(4)
+        events = feed.read(4)
         for text in SUCCESS[4:]:
-            ids += happen(member, text)
-            events += feed.take(1)
-        assert feed.rest() == []
-    assert [(event.told, event.id) for event in events] == [
+            ids += publish_texts(member, text)
+            events += feed.read(1)
+        assert feed.read_to_end() == []
+    assert [(event.description, event.id) for event in events] == [
         (text, f"job-{event_id}") for text, event_id in zip(SUCCESS, ids, strict=True)
     ]
-    assert feed.answers == 1 or not is_stream(member)
+    assert feed.connection_count == 1 or not is_streaming(member)
 
 
-def test_p_r01_many_listen_at_the_same_time_and_all_hear_everything(member: Member) -> None:
-    happen(member, SUCCESS[0])
-    with ExitStack() as listening:
-        feeds = [listening.enter_context(job_feed(member)) for _ in range(8)]
-        first = [feed.take(1) for feed in feeds]
+def test_p_r01_concurrent_feeds_all_show_everything(member: Member) -> None:
+    publish_texts(member, SUCCESS[0])
+    with ExitStack() as stack:
+        feeds = [stack.enter_context(job_feed(member)) for _ in range(8)]
+        first = [feed.read(1) for feed in feeds]
         for text in SUCCESS[1:]:
-            happen(member, text)
-        rest = [feed.until("job_complete") for feed in feeds]
-    assert [told(chain(*heard)) for heard in zip(first, rest, strict=True)] == [list(SUCCESS)] * len(feeds)
+            publish_texts(member, text)
+        rest = [feed.read_until("job_complete") for feed in feeds]
+    assert [describe(chain(*parts)) for parts in zip(first, rest, strict=True)] == [list(SUCCESS)] * len(feeds)
 
 
 @pytest.mark.parametrize("last", range(len(SUCCESS)))
-def test_p_r01_whoever_comes_back_hears_what_came_since(last: int, member: Member) -> None:
-    ids = happen(member, *SUCCESS[:3]) + happen(member, *SUCCESS[3:])
-    assert told(job_feed(member, last_id=f"job-{ids[last]}").rest()) == list(SUCCESS[last + 1 :])
+def test_p_r01_feed_with_last_id_shows_later_events(last: int, member: Member) -> None:
+    ids = publish_texts(member, *SUCCESS[:3]) + publish_texts(member, *SUCCESS[3:])
+    assert describe(job_feed(member, last_id=f"job-{ids[last]}").read_to_end()) == list(SUCCESS[last + 1 :])
 
 
-def test_p_r01_what_comes_after_the_end_is_on_the_feed_for_nobody(member: Member) -> None:
-    ids = happen(member, *SUCCESS, "rehab n1")
-    happen(member, "run_complete n1 failure", "job_complete aborted")
+def test_p_r01_events_after_end_are_not_on_feed(member: Member) -> None:
+    ids = publish_texts(member, *SUCCESS, "rehab n1")
+    publish_texts(member, "run_complete n1 failure", "job_complete aborted")
     for last, event_id in enumerate(ids[: len(SUCCESS)]):
-        assert told(job_feed(member, last_id=f"job-{event_id}").rest()) == list(SUCCESS[last + 1 :])
+        assert describe(job_feed(member, last_id=f"job-{event_id}").read_to_end()) == list(SUCCESS[last + 1 :])
 
 
 UNKNOWN = [
@@ -96,91 +95,91 @@ UNKNOWN = [
 
 
 @pytest.mark.parametrize("last_id", [*UNKNOWN, "org-{0}", "job-{0}x", "xjob-{0}", "{0}", "job-{0}-at-{0}x"])
-def test_p_r04_an_unknown_id_brings_the_whole_job_without_more_ado(last_id: str, member: Member) -> None:
-    first, *_ = happen(member, *SUCCESS)
-    assert told(job_feed(member, last_id=last_id.format(first)).rest()) == list(SUCCESS)
+def test_p_r04_unknown_id_gets_the_whole_job(last_id: str, member: Member) -> None:
+    first, *_ = publish_texts(member, *SUCCESS)
+    assert describe(job_feed(member, last_id=last_id.format(first)).read_to_end()) == list(SUCCESS)
 
 
-def test_p_r04_an_id_of_another_job_or_of_the_organization_is_unknown_to_a_job(member: Member) -> None:
-    own = happen(member, *SUCCESS[:3])
-    others = happen(member, *SUCCESS, job="other")
-    own += happen(member, *SUCCESS[3:])
-    for last_id in (f"job-{others[2]}", f"job-{others[-1]}", f"org-{own[0]}", f"job-{own[-1] + 1}"):
-        assert told(job_feed(member, last_id=last_id).rest()) == list(SUCCESS)
+def test_p_r04_id_of_another_feed_is_unknown(member: Member) -> None:
+    own_ids = publish_texts(member, *SUCCESS[:3])
+    other_ids = publish_texts(member, *SUCCESS, job="other")
+    own_ids += publish_texts(member, *SUCCESS[3:])
+    for last_id in (f"job-{other_ids[2]}", f"job-{other_ids[-1]}", f"org-{own_ids[0]}", f"job-{own_ids[-1] + 1}"):
+        assert describe(job_feed(member, last_id=last_id).read_to_end()) == list(SUCCESS)
 
 
 @pytest.mark.parametrize("last_id", ["", "bleah", "job-1", "job-{0}", "job-{5}"])
-def test_p_r05_p_r06_of_a_job_long_over_there_is_a_summary(last_id: str, hasty: Server) -> None:
-    member = hasty.organization()
-    ids = happen(member, *(text.replace("n1", "DONKEY") for text in SUCCESS))
-    pause(member, ENDED_S + 0.4)
-    (summary,) = job_feed(member, last_id=last_id.format(*ids)).rest()
+def test_p_r05_p_r06_feed_of_ended_job_is_summary(last_id: str, summary_server: Server) -> None:
+    member = summary_server.organization()
+    ids = publish_texts(member, *(text.replace("n1", "DONKEY") for text in SUCCESS))
+    wait(member, WAIT_COMPLETE_S + 0.4)
+    (summary,) = job_feed(member, last_id=last_id.format(*ids)).read_to_end()
     assert (summary.name, summary.id, summary.data) == ("summary", "job-1", job(member))
-    found = summary.data
+    state = summary.data
     expected = {"command": "chef-client", "status": "complete", "run_timeout": 3600, "id": "j1"}
-    assert expected.items() <= found.items()
-    assert found["nodes"] == {"succeeded": ["DONKEY"]}  # and no key "failed"
-    assert found["timestamp"] == found["updated_at"] > found["created_at"]
+    assert expected.items() <= state.items()
+    assert state["nodes"] == {"succeeded": ["DONKEY"]}  # and no key "failed"
+    assert state["timestamp"] == state["updated_at"] > state["created_at"]
 
 
-def test_p_r05_what_comes_after_its_end_does_not_bring_a_job_back(hasty: Server) -> None:
-    member = hasty.organization()
-    happen(member, *SUCCESS)
-    pause(member, ENDED_S + 0.4)
+def test_p_r05_events_after_end_do_not_reopen_job(summary_server: Server) -> None:
+    member = summary_server.organization()
+    publish_texts(member, *SUCCESS)
+    wait(member, WAIT_COMPLETE_S + 0.4)
     before = job(member)
-    happen(member, "run_complete n1 failure", "rehab n1", "job_complete aborted")
-    (summary,) = job_feed(member).rest()
+    publish_texts(member, "run_complete n1 failure", "rehab n1", "job_complete aborted")
+    (summary,) = job_feed(member).read_to_end()
     assert {**summary.data, "out_of_order": []} == before
     assert [report["reason"] for report in summary.data["out_of_order"]] == ["the job is over: complete"] * 3
 
 
-def test_p_r05_a_listener_who_is_there_when_the_job_ends_hears_the_end_not_the_summary(hasty: Server) -> None:
-    member = hasty.organization()
-    happen(member, SUCCESS[0])
+def test_p_r05_open_feed_shows_end_instead_of_summary(summary_server: Server) -> None:
+    member = summary_server.organization()
+    publish_texts(member, SUCCESS[0])
     with job_feed(member) as feed:
-        assert told(feed.take(1)) == [SUCCESS[0]]
-        if is_stream(member):
-            happen(member, *SUCCESS[1:])
-            assert told(feed.rest()) == list(SUCCESS[1:])
+        assert describe(feed.read(1)) == [SUCCESS[0]]
+        if is_streaming(member):
+            publish_texts(member, *SUCCESS[1:])
+            assert describe(feed.read_to_end()) == list(SUCCESS[1:])
         else:
-            pause(member, ENDED_S + 0.4)  # a job that is not over shows its events, however old they are
-            happen(member, *SUCCESS[1:3])
-            assert told(feed.take(2)) == list(SUCCESS[1:3])
+            wait(member, WAIT_COMPLETE_S + 0.4)  # a job that has not ended shows its events, however old they are
+            publish_texts(member, *SUCCESS[1:3])
+            assert describe(feed.read(2)) == list(SUCCESS[1:3])
 
 
 @pytest.mark.parametrize("server", ["streams"], indirect=True)
-def test_p_r08_whoever_hangs_up_is_dropped_and_the_job_goes_on(member: Member) -> None:
-    happen(member, SUCCESS[0])
-    before = sockets(member)
-    with ExitStack() as listening:
+def test_p_r08_closed_connections_are_released(member: Member) -> None:
+    publish_texts(member, SUCCESS[0])
+    before = open_sockets(member)
+    with ExitStack() as stack:
         for _ in range(5):
-            listening.enter_context(job_feed(member))
-            listening.enter_context(organization_feed(member))
-        assert sockets(member) >= before + 9  # one may be used again
+            stack.enter_context(job_feed(member))
+            stack.enter_context(organization_feed(member))
+        assert open_sockets(member) >= before + 9  # one may be reused
     with job_feed(member) as feed:
-        happen(member, *SUCCESS[1:])
-        assert told(feed.rest()) == list(SUCCESS)
-    deadline = time.monotonic() + PATIENCE_S
-    while sockets(member) > before + 2 and time.monotonic() < deadline:
-        pause(member, 0.2)
-    assert sockets(member) <= before + 2
+        publish_texts(member, *SUCCESS[1:])
+        assert describe(feed.read_to_end()) == list(SUCCESS)
+    deadline = time.monotonic() + TIMEOUT_S
+    while open_sockets(member) > before + 2 and time.monotonic() < deadline:
+        wait(member, 0.2)
+    assert open_sockets(member) <= before + 2
 
 
-def sockets(member: Member) -> int:
-    """How many sockets the server has open."""
+def open_sockets(member: Member) -> int:
+    """Number of open sockets of the server process."""
     links = Path(f"/proc/{member.server.process.pid}/fd").iterdir()
     return sum(link.is_socket() for link in links)
 
 
-def test_p_r17_a_slow_job_is_heard_whole_whatever_comments_come_between(member: Member) -> None:
-    happen(member, SUCCESS[0])
+def test_p_r17_feed_of_slow_job_is_complete_with_comments(member: Member) -> None:
+    publish_texts(member, SUCCESS[0])
     with job_feed(member) as feed:
-        events = feed.take(1)
+        events = feed.read(1)
         for text in SUCCESS[1:3]:
-            pause(member, 1.0)
-            happen(member, text)
-            events += feed.take(1)
-        happen(member, *SUCCESS[3:])
-        events += feed.take(3)
-    assert told(events) == list(SUCCESS)
-    assert (set(feed.parser.comments) == {"keepalive"}) is is_stream(member)
+            wait(member, 1.0)
+            publish_texts(member, text)
+            events += feed.read(1)
+        publish_texts(member, *SUCCESS[3:])
+        events += feed.read(3)
+    assert describe(events) == list(SUCCESS)
+    assert (set(feed.parser.comments) == {"keepalive"}) is is_streaming(member)

@@ -1,6 +1,6 @@
-"""Exports as DynamoDB writes them, made of commits that a test made up; and what the history must say of those.
+"""Writes exports in DynamoDB's format, and computes the expected rows of the history.
 
-Nothing here is shared with what is tested: the rows that are expected are made from the same commits another way.
+Shares no code with the tested modules. The expected rows are computed from the commits that the exports are made of.
 """
 
 import base64
@@ -22,7 +22,7 @@ SUMMARY = "manifest-summary.json"
 FILES = "manifest-files.json"
 
 NOON_US = 1_793_534_400_000_000
-"""The first of November 2026, 12:00."""
+"""1 November 2026, 12:00."""
 HOUR_US = 3_600_000_000
 DAY_US = 24 * HOUR_US
 
@@ -47,7 +47,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event as its publisher meant it; its payload is JSON text."""
+    """An event as published. Its payload is JSON text."""
 
     type: tuple[str, ...] = ("job", "create")
     key: str | None = "/job/1"
@@ -56,37 +56,35 @@ class Event:
 
     @property
     def text(self) -> str:
-        """The event as the log keeps it."""
+        """The event as the log stores it."""
         head = {"type": self.type, "key": self.key, "sourceTimestamp": self.source}
         return f'{_json(head)[:-1]},"payload":{"null" if self.payload is None else self.payload}}}'
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit: some events under one number."""
-
     server: int
     session: int
     events: tuple[Event, ...] = (Event(),)
     at: int = 0
-    """0: an hour after the session before."""
+    """0 means an hour after the previous session."""
     deflated: bool = False
     more: tuple[tuple[str, str, str], ...] = ()
-    """Other attributes: name, type and value."""
+    """Additional attributes: name, type and value."""
 
     @property
     def begin_us(self) -> int:
-        """The EventId of its first event."""
+        """EventId of the first event."""
         return self.at or NOON_US + self.session * HOUR_US
 
     @property
     def body(self) -> str:
-        """Its events as the log keeps them."""
+        """The events as the log stores them."""
         return "[" + ",\n".join(event.text for event in self.events) + "]"
 
     @property
     def item(self) -> Item:
-        """The item that keeps it."""
+        """The DynamoDB item."""
         item: Item = {
             "server": {"N": str(self.server)},
             "session": {"N": str(self.session)},
@@ -101,7 +99,7 @@ class Commit:
 
     @property
     def rows(self) -> list[Row]:
-        """What the history must say of it."""
+        """The expected rows of the history."""
         at = self.begin_us
         day = (_EPOCH + timedelta(microseconds=at)).date().isoformat()
         return [
@@ -109,32 +107,32 @@ class Commit:
                 self.server,
                 day,
                 self.session,
-                place + 1,
-                at + place,
+                index + 1,
+                at + index,
                 at,
                 one.type,
                 one.key,
                 _time(one.source),
                 one.payload,
             )
-            for place, one in enumerate(self.events)
+            for index, one in enumerate(self.events)
         ]
 
 
-def commits_of(server: int, sessions: Iterable[int], events: int = 2) -> list[Commit]:
-    """Commits that differ from each other, every third of them deflated."""
+def make_commits(server: int, sessions: Iterable[int], events: int = 2) -> list[Commit]:
+    """Different commits, every third of them deflated."""
     return [
         Commit(
             server,
             session,
             tuple(
                 Event(
-                    ("job", "progress", str(place)),
+                    ("job", "progress", str(index)),
                     f"/job/{session}",
                     None,
-                    _json({"type": "json", "data": {"server": server, "session": session, "place": place}}),
+                    _json({"type": "json", "data": {"server": server, "session": session, "place": index}}),
                 )
-                for place in range(events)
+                for index in range(events)
             ),
             deflated=session % 3 == 0,
         )
@@ -142,34 +140,34 @@ def commits_of(server: int, sessions: Iterable[int], events: int = 2) -> list[Co
     ]
 
 
-def rows_of(commits: Iterable[Commit]) -> list[Row]:
-    """What the history must say of these commits."""
+def expected_rows(commits: Iterable[Commit]) -> list[Row]:
+    """The expected rows of commits."""
     return sorted((row for commit in commits for row in commit.rows), key=_id)
 
 
-def rows_in(lake: Path) -> list[Row]:
-    """What the history says, in the order of ids; each file is checked to have the columns it should."""
+def read_rows(lake: Path) -> list[Row]:
+    """The rows of the history, sorted by id. Checks the columns of each file."""
     return sorted((row for file in sorted((lake / "events").rglob("*.parquet")) for row in _rows(lake, file)), key=_id)
 
 
-def files_in(folder: Path, below: str = "") -> dict[str, bytes]:
-    """All files below a directory with their contents, but not the lock."""
+def read_files(folder: Path, below: str = "") -> dict[str, bytes]:
+    """All files below a directory with their contents, except the lock."""
     found = (path for path in (folder / below).rglob("*") if path.is_file() and path.name != ".lock")
     return {str(path.relative_to(folder)): path.read_bytes() for path in found}
 
 
 def full(commit: Commit) -> bytes:
-    """The line of a full export."""
+    """A line of a full export."""
     return line({"Item": commit.item})
 
 
 def changed(commit: Commit) -> bytes:
-    """The line of an incremental export."""
+    """A line of an incremental export."""
     return line({**_header(commit.server, commit.session), "NewImage": commit.item})
 
 
 def deleted(server: int, session: int) -> bytes:
-    """The line of an incremental export about something that is gone."""
+    """A line of an incremental export for a deleted commit."""
     return line(_header(server, session))
 
 
@@ -179,34 +177,33 @@ def line(content: Mapping[str, Any]) -> bytes:
 
 
 def with_item(commit: Commit, **attributes: dict[str, Any] | None) -> bytes:
-    """The line of a full export with other attributes in the item; None: without this one."""
+    """A line of a full export with changed attributes. None removes an attribute."""
     item = {**commit.item, **attributes}
     return line({"Item": {name: value for name, value in item.items() if value is not None}})
 
 
 def with_body(commit: Commit, body: str) -> bytes:
-    """The line of a full export whose body is another."""
+    """A line of a full export with another body."""
     return with_item(replace(commit, deflated=False), body={"S": body})
 
 
 def full_export(root: Path, name: str, commits: Iterable[Commit], file_items: int = 1000) -> list[Path]:
-    """Write a full export."""
     return export(root, name, _parts([full(commit) for commit in commits], file_items))
 
 
 def incremental_export(root: Path, name: str, commits: Iterable[Commit], gone: Iterable[Commit] = ()) -> list[Path]:
-    """Write an incremental export, its data where DynamoDB has those of all incremental exports."""
+    """Write an incremental export. Its data is in DynamoDB's common folder for incremental exports."""
     lines = [changed(commit) for commit in commits] + [deleted(commit.server, commit.session) for commit in gone]
     return export(root, name, _parts(lines, 1000), data=f"{FOLDER}/data")
 
 
 def export(root: Path, name: str, files: Sequence[Sequence[bytes]], data: str = "") -> list[Path]:
-    """Write an export of these lines; where its data files are."""
+    """Write an export of these lines. Returns the paths of its data files."""
     return raw_export(root, name, [(gzip.compress(b"".join(lines)), len(lines)) for lines in files], data)
 
 
 def raw_export(root: Path, name: str, files: Sequence[tuple[bytes, int]], data: str = "") -> list[Path]:
-    """Write an export of data files with these contents and so many items, as its manifest has it."""
+    """Write an export of data files with these contents and item counts."""
     folder = data or f"{FOLDER}/{name}/data"
     keys = [f"{folder}/{name}-{number:03d}.json.gz" for number in range(len(files))]
     for key, (content, _) in zip(keys, files, strict=True):
@@ -228,7 +225,6 @@ def manifest(path: Path, content: bytes) -> None:
 
 
 def md5_of(content: bytes) -> str:
-    """The MD5 in base64."""
     return base64.b64encode(hashlib.md5(content).digest()).decode()
 
 

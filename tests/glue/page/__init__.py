@@ -1,1 +1,1 @@
-"""The page of the reports, made of small tables that are written by hand."""
+"""Tests of the report page, with small handwritten tables."""

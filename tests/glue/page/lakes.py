@@ -1,4 +1,4 @@
-"""Lakes of a few rows: what is not given of a row is null."""
+"""Lakes with a few rows. Missing values are null."""
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
@@ -9,10 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from glue_jobs.lake.lake import Lake
-from glue_jobs.page.metrics import Figures, figures_of
+from glue_jobs.page.metrics import Metrics, load_metrics
 from glue_jobs.page.period import Period
 from glue_jobs.page.rendering import write_pages
-from glue_jobs.page.tables import tables_of
+from glue_jobs.page.tables import find_tables
 from glue_jobs.schemas import TABLES
 
 NOW = datetime(2026, 11, 1, 7, 30, tzinfo=UTC)
@@ -23,44 +23,41 @@ Days = Mapping[str, Mapping[str, Rows]]
 
 
 def at(day: str, hour: int = 0, minute: int = 0) -> datetime:
-    """A time of a day."""
     return datetime.combine(date.fromisoformat(day), datetime.min.time(), UTC).replace(hour=hour, minute=minute)
 
 
 def write_lake(folder: Path, days: Days, server: int = 1) -> Lake:
-    """Write tables as `reports` does."""
+    """Write tables like the `reports` job."""
     for day, tables in days.items():
         for table, rows in tables.items():
-            place = folder / "reports" / table / f"server={server}" / f"day={day}"
-            place.mkdir(parents=True, exist_ok=True)
-            found = pa.Table.from_pylist([dict(row) for row in rows], schema=TABLES[table])
-            pa.parquet.write_table(found, place / "0.parquet", compression="zstd")
+            directory = folder / "reports" / table / f"server={server}" / f"day={day}"
+            directory.mkdir(parents=True, exist_ok=True)
+            table_ = pa.Table.from_pylist([dict(row) for row in rows], schema=TABLES[table])
+            pa.parquet.write_table(table_, directory / "0.parquet", compression="zstd")
     return Lake(str(folder))
 
 
-def figures(lake: Lake, last: str, server: int = 1) -> Figures:
-    """The figures of the period that ends on a day."""
-    return figures_of(tables_of(lake, server), Period(date.fromisoformat(last)))
+def metrics(lake: Lake, last: str, server: int = 1) -> Metrics:
+    """The metrics of the period that ends on a day."""
+    return load_metrics(find_tables(lake, server), Period(date.fromisoformat(last)))
 
 
 def page(lake: Lake, names: Mapping[int, str] | None = None, server: int = 1) -> str:
-    """The page of a server."""
     write_pages(lake, names or {}, NOW)
     return (Path(lake.url) / "reports" / f"report-{server}.html").read_text()
 
 
 def events(day: str, **of: int) -> dict[str, Rows]:
-    """The throughput of a day: so many of each vocabulary at noon."""
+    """The throughput rows of a day, with all events at noon."""
     return {"throughput": [{"hour": at(day, 12), "type": f"{name}/x", "events": number} for name, number in of.items()]}
 
 
 def job(seconds: float | None = None, result: str | None = None, **more: Any) -> dict[str, Any]:
-    """A run of a job."""
     return {"job": 1, "type": "build", "node": "n1", "seconds": seconds, "result": result, **more}
 
 
-def everything(day: str, name: str = "name") -> dict[str, Rows]:
-    """A row in each table, with the same name wherever there is a name."""
+def one_row_per_table(day: str, name: str = "name") -> dict[str, Rows]:
+    """One row in each table, with the same name in all name columns."""
     times: dict[str, Any] = {"started": at(day, 10), "ended": at(day, 11), "seconds": 3600.0}
     counts = {"steps": 4, "setbacks": 2, "suspensions": 1, "errors": 1}
     votes = {"jobs": 4, "votes": 4, "willing": 2, "unwilling": 1, "unavailable": 1, "rehabs": 1, "runs": 2}

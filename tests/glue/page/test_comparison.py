@@ -1,12 +1,12 @@
-"""Key figures beside those of the period before."""
+"""Key figures compared with the previous period."""
 
 from pathlib import Path
 
 import pytest
 
 from glue_jobs.lake.lake import Lake
+from tests.glue.page.html_page import changes, tiles
 from tests.glue.page.lakes import Days, events, job, page, write_lake
-from tests.glue.page.reading import changes, tiles
 
 _NOW: Days = {
     "2026-10-31": {
@@ -20,14 +20,14 @@ def _with(tmp_path: Path, before: Days) -> Lake:
     return write_lake(tmp_path, {**_NOW, **before})
 
 
-def test_without_a_period_before_nothing_is_compared(tmp_path: Path) -> None:
+def test_tiles_without_previous_period_have_no_change(tmp_path: Path) -> None:
     found = page(_with(tmp_path, {}))
     assert tiles(found)["Success rate"] == "90.0 %"
     assert changes(found) == {}
     assert "Compared with" not in found
 
 
-def test_differences_have_an_arrow_a_size_and_what_was_before(tmp_path: Path) -> None:
+def test_tiles_show_arrow_size_and_previous_value(tmp_path: Path) -> None:
     before: Days = {
         "2026-08-31": events("2026-08-31", job=100),
         "2026-09-30": {"job_runs": [*[job(10.0, "success")] * 4, job(10.0, "failure")]},
@@ -48,7 +48,7 @@ def test_differences_have_an_arrow_a_size_and_what_was_before(tmp_path: Path) ->
     assert "Compared with 31 August – 30 September 2026." in found  # noqa: RUF001
 
 
-def test_counts_are_not_compared_with_those_of_fewer_days(tmp_path: Path) -> None:
+def test_tiles_partial_previous_period_skips_counts(tmp_path: Path) -> None:
     before = {"2026-09-20": {**events("2026-09-20", job=1), "job_runs": [job(40.0, "success")]}}
     found = page(_with(tmp_path, before))
     assert changes(found) == {
@@ -56,18 +56,18 @@ def test_counts_are_not_compared_with_those_of_fewer_days(tmp_path: Path) -> Non
         "Median duration": "▼ down 20 s (50 %) before: 40 s",
         "99th percentile": "▼ down 20 s (50 %) before: 40 s",
     }
-    assert "Compared with 20 September – 30 September 2026, where the history begins" in found  # noqa: RUF001
+    assert "Compared with 20 September – 30 September 2026, the part of the previous period" in found  # noqa: RUF001
 
 
 @pytest.mark.parametrize("day", ["2026-08-30", "2026-07-01"])
-def test_what_is_earlier_than_the_period_before_is_not_compared(day: str, tmp_path: Path) -> None:
+def test_tiles_ignore_days_before_previous_period(day: str, tmp_path: Path) -> None:
     assert changes(page(_with(tmp_path, {day: events(day, job=1)}))) == {}
 
 
 @pytest.mark.parametrize(
     ("failures", "mood"), [(0, "bad"), (1, ""), (2, "good")], ids=["more than none", "as many", "fewer than two"]
 )
-def test_more_failures_are_bad_and_fewer_are_good(failures: int, mood: str, tmp_path: Path) -> None:
+def test_tiles_more_failures_are_bad_fewer_are_good(failures: int, mood: str, tmp_path: Path) -> None:
     runs = [*[job(10.0, "success")] * 5, *[job(10.0, "failure")] * failures]
     found = page(_with(tmp_path, {"2026-08-31": {"job_runs": runs}}))
     tile = found.partition("<dt>Failures</dt>")[2].partition("</div>")[0]

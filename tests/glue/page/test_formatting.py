@@ -1,4 +1,4 @@
-"""Numbers, durations and names as people read them."""
+"""Formatting of numbers, durations and names."""
 
 from datetime import date
 
@@ -8,7 +8,7 @@ from glue_jobs.page import formatting
 
 
 @pytest.mark.parametrize(
-    ("seconds", "told"),
+    ("seconds", "expected"),
     [
         (None, "–"),  # noqa: RUF001
         (0, "0 s"),
@@ -30,12 +30,12 @@ from glue_jobs.page import formatting
         (-90, "−1 min 30 s"),  # noqa: RUF001
     ],
 )
-def test_a_duration_has_two_units_at_most(seconds: float | None, told: str) -> None:
-    assert formatting.duration(seconds) == told
+def test_duration_has_at_most_two_units(seconds: float | None, expected: str) -> None:
+    assert formatting.duration(seconds) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (None, "–"),  # noqa: RUF001
         (0, "0 %"),
@@ -46,17 +46,17 @@ def test_a_duration_has_two_units_at_most(seconds: float | None, told: str) -> N
         (0.943, "94.3 %"),
     ],
 )
-def test_what_is_not_quite_all_or_nothing_does_not_look_like_it(value: float | None, told: str) -> None:
-    assert formatting.share(value) == told
+def test_share_near_0_or_100_percent_is_not_rounded_to_it(value: float | None, expected: str) -> None:
+    assert formatting.share(value) == expected
 
 
-@pytest.mark.parametrize(("value", "told"), [(0, "0"), (1234567, "1,234,567"), (6666.7, "6,667")])
-def test_thousands_are_apart(value: float, told: str) -> None:
-    assert formatting.number(value) == told
+@pytest.mark.parametrize(("value", "expected"), [(0, "0"), (1234567, "1,234,567"), (6666.7, "6,667")])
+def test_number_separates_thousands(value: float, expected: str) -> None:
+    assert formatting.number(value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "expected"),
     [
         (None, "–"),  # noqa: RUF001
         ("", "–"),  # noqa: RUF001
@@ -68,12 +68,12 @@ def test_thousands_are_apart(value: float, told: str) -> None:
         (17, "17"),
     ],
 )
-def test_a_name_is_one_line_of_what_can_be_seen(value: object, told: str) -> None:
-    assert formatting.name(value) == told
+def test_name_replaces_invisible_characters(value: object, expected: str) -> None:
+    assert formatting.name(value) == expected
 
 
 @pytest.mark.parametrize(
-    ("value", "length", "told"),
+    ("value", "length", "expected"),
     [
         ("abcde", 5, "abcde"),
         ("abcdef", 5, "abcd…"),
@@ -82,16 +82,16 @@ def test_a_name_is_one_line_of_what_can_be_seen(value: object, told: str) -> Non
         ("日本語日", 6, "日本…"),
     ],
 )
-def test_a_long_name_is_cut_by_the_room_it_takes(value: str, length: int, told: str) -> None:
-    assert formatting.cut(value, length) == told
+def test_shorten_counts_wide_characters(value: str, length: int, expected: str) -> None:
+    assert formatting.shorten(value, length) == expected
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "told"),
+    ("first", "last", "expected"),
     [
         (date(2026, 10, 1), date(2026, 10, 31), "1 October – 31 October 2026"),  # noqa: RUF001
         (date(2025, 12, 9), date(2026, 1, 8), "9 December 2025 – 8 January 2026"),  # noqa: RUF001
     ],
 )
-def test_a_period_names_a_year_once(first: date, last: date, told: str) -> None:
-    assert formatting.days(first, last) == told
+def test_days_in_one_year_name_the_year_once(first: date, last: date, expected: str) -> None:
+    assert formatting.days(first, last) == expected

@@ -1,4 +1,4 @@
-"""The figures of a page, of tables small enough to add them up by hand."""
+"""Metrics of tables that are small enough to compute by hand."""
 
 import statistics
 from collections import Counter
@@ -11,32 +11,32 @@ import pytest
 
 from glue_jobs.page.percentiles import Summary
 from glue_jobs.page.period import DAYS, Period
-from glue_jobs.page.tables import servers, tables_of
+from glue_jobs.page.tables import find_tables, servers_with_reports
 from glue_jobs.schemas import TABLES
-from tests.glue.page.lakes import at, events, everything, figures, job, write_lake
+from tests.glue.page.lakes import at, events, job, metrics, one_row_per_table, write_lake
 
 
-def test_a_period_is_31_days_and_the_one_before_ends_where_it_begins() -> None:
+def test_period_has_31_days_and_follows_previous_one() -> None:
     period = Period(date(2026, 3, 10))
     assert (period.first, period.last, len(period.days)) == (date(2026, 2, 8), date(2026, 3, 10), DAYS)
     assert period.before == Period(date(2026, 2, 7))
     assert period.before.days[-1] + timedelta(days=1) == period.days[0]
 
 
-def test_only_days_of_the_period_count(tmp_path: Path) -> None:
+def test_metrics_ignore_days_outside_period(tmp_path: Path) -> None:
     days = {
         day: events(day, job=number) for day, number in (("2026-09-30", 1), ("2026-10-01", 10), ("2026-10-31", 100))
     }
-    found = figures(write_lake(tmp_path, days), "2026-10-31")
+    found = metrics(write_lake(tmp_path, days), "2026-10-31")
     assert found.throughput.by_day == {(date(2026, 10, 1), "job"): 10, (date(2026, 10, 31), "job"): 100}
     assert found.key.events == 110
 
 
-def test_events_are_counted_by_the_first_part_of_their_type(tmp_path: Path) -> None:
+def test_throughput_counts_by_vocabulary(tmp_path: Path) -> None:
     types = {"job/create/n/t": 1, "job": 2, "jobset/x": 4, "scheduler/x": 8, "push/x": 16, "jobs/x": 32, "": 64}
     rows = [{"hour": at("2026-10-05", 3), "type": name, "events": number} for name, number in types.items()]
     rows.append({"hour": at("2026-10-05", 23), "type": "other/x", "events": 128})
-    found = figures(write_lake(tmp_path, {"2026-10-05": {"throughput": rows}}), "2026-10-05").throughput
+    found = metrics(write_lake(tmp_path, {"2026-10-05": {"throughput": rows}}), "2026-10-05").throughput
     day = date(2026, 10, 5)
     assert {name: number for (_, name), number in found.by_day.items()} == {
         "job": 3, "jobset": 4, "scheduler": 8, "push": 16, "other": 224,
@@ -44,26 +44,26 @@ def test_events_are_counted_by_the_first_part_of_their_type(tmp_path: Path) -> N
     assert found.by_hour == {(day, 3): 127, (day, 23): 128}
 
 
-def test_percentiles_are_of_all_runs_of_the_period_and_not_of_its_days(tmp_path: Path) -> None:
+def test_percentiles_are_over_period_not_per_day(tmp_path: Path) -> None:
     days = {
         "2026-10-01": {"job_runs": [job(1.0, "success")]},
         "2026-10-02": {"job_runs": [job(float(number), "success") for number in (2, 3)]},
         "2026-10-31": {"job_runs": [job(4.0, "failure"), job(99.0, "timeout"), job(98.0), job(None, "success")]},
     }
-    found = figures(write_lake(tmp_path, days), "2026-10-31").jobs.total
+    found = metrics(write_lake(tmp_path, days), "2026-10-31").jobs.total
     assert astuple(found.taken) == pytest.approx((4, 2.5, 3.7, 3.97, 4.0))
 
 
-def test_percentiles_of_many_runs_are_those_of_a_second_computation(tmp_path: Path) -> None:
+def test_percentiles_of_many_runs_match_reference(tmp_path: Path) -> None:
     seconds = np.random.default_rng(1).lognormal(3, 2, 500)
     parts = np.array_split(seconds, 7)
     days = {
         f"2026-10-{10 + number}": {
-            "job_runs": [job(float(one), "success", type=f"t{place % 3}") for place, one in enumerate(part)]
+            "job_runs": [job(float(one), "success", type=f"t{index % 3}") for index, one in enumerate(part)]
         }
         for number, part in enumerate(parts)
     }
-    found = figures(write_lake(tmp_path, days), "2026-10-31").jobs
+    found = metrics(write_lake(tmp_path, days), "2026-10-31").jobs
     for one in found.by_name:
         of_type = np.concatenate([part[int(str(one.name)[1:]) :: 3] for part in parts])
         hundredths = statistics.quantiles(of_type, n=100, method="inclusive")
@@ -71,7 +71,7 @@ def test_percentiles_of_many_runs_are_those_of_a_second_computation(tmp_path: Pa
         assert [one.taken.p50, one.taken.p90, one.taken.p99, one.taken.longest] == pytest.approx(wanted)
 
 
-def test_jobs_are_counted_by_result_type_node_day_and_hour(tmp_path: Path) -> None:
+def test_jobs_are_counted_by_result_type_node_and_time(tmp_path: Path) -> None:
     days = {
         "2026-10-01": {
             "job_runs": [
@@ -82,7 +82,7 @@ def test_jobs_are_counted_by_result_type_node_day_and_hour(tmp_path: Path) -> No
         },
         "2026-10-02": {"job_runs": [job(None, None, type=None, node=None)]},
     }
-    found = figures(write_lake(tmp_path, days), "2026-10-02").jobs
+    found = metrics(write_lake(tmp_path, days), "2026-10-02").jobs
     total = found.total
     assert (total.runs, total.ended, total.succeeded, total.failed, total.timeouts, total.failures) == (
         4,
@@ -108,9 +108,9 @@ def test_jobs_are_counted_by_result_type_node_day_and_hour(tmp_path: Path) -> No
     assert found.by_hour == {("n1", 9): 1, ("n2", 9): 1, ("n1", 10): 1}
 
 
-def test_setbacks_and_votes_are_summed_over_days_and_steps_are_timed_together(tmp_path: Path) -> None:
-    days = {day: everything(day) for day in ("2026-10-30", "2026-10-31")}
-    found = figures(write_lake(tmp_path, days), "2026-10-31")
+def test_setbacks_votes_and_steps_are_combined_over_days(tmp_path: Path) -> None:
+    days = {day: one_row_per_table(day) for day in ("2026-10-30", "2026-10-31")}
+    found = metrics(write_lake(tmp_path, days), "2026-10-31")
     (node,) = found.chain_nodes
     assert (node.chain, node.node, node.taken) == ("name", "name", Summary(2, 3600.0, 3600.0, 3600.0, 3600.0))
     assert node.counts == {"steps": 8, "ended": 6, "errors": 2, "setbacks": 4}
@@ -120,17 +120,17 @@ def test_setbacks_and_votes_are_summed_over_days_and_steps_are_timed_together(tm
     assert (found.key.timeouts, found.pushes.total.results) == (2, {"quorum_failed": 2})
 
 
-def test_the_slowest_are_those_of_all_days_and_only_ten(tmp_path: Path) -> None:
+def test_slowest_are_ten_over_all_days(tmp_path: Path) -> None:
     days = {
         f"2026-10-{day:02}": {
             "slowest": [
-                {"kind": "job", "rank": 1, "key": f"/job/{day}-{place}", "seconds": float(day * place)}
-                for place in range(9)
+                {"kind": "job", "rank": 1, "key": f"/job/{day}-{index}", "seconds": float(day * index)}
+                for index in range(9)
             ]
         }
         for day in (1, 2, 3)
     }
-    found = figures(write_lake(tmp_path, days), "2026-10-31").slowest
+    found = metrics(write_lake(tmp_path, days), "2026-10-31").slowest
     assert (
         found["job"]["seconds"].to_pylist()
         == sorted((float(d * p) for d in (1, 2, 3) for p in range(9)), reverse=True)[:10]
@@ -138,28 +138,28 @@ def test_the_slowest_are_those_of_all_days_and_only_ten(tmp_path: Path) -> None:
     assert found["order"].num_rows == 0
 
 
-def test_the_worst_sets_come_first(tmp_path: Path) -> None:
+def test_worst_jobsets_are_sorted_by_failures(tmp_path: Path) -> None:
     rows = [
         {"jobset": 1, "seconds": 9.0, "failed": 1},
         {"jobset": 2, "seconds": 1.0, "failed": 1, "timeouts": 2},
         {"jobset": 3, "seconds": 99.0},
         {"jobset": 4, "seconds": 10.0, "failed": 0, "timeouts": 1},
     ]
-    found = figures(write_lake(tmp_path, {"2026-10-01": {"jobsets": rows}}), "2026-10-01").worst_jobsets
+    found = metrics(write_lake(tmp_path, {"2026-10-01": {"jobsets": rows}}), "2026-10-01").worst_jobsets
     assert found["jobset"].to_pylist() == [2, 4, 1, 3]
 
 
-def test_a_day_may_have_several_files_and_others_are_passed_by(tmp_path: Path) -> None:
+def test_tables_read_all_files_of_a_day(tmp_path: Path) -> None:
     lake = write_lake(tmp_path, {"2026-10-01": events("2026-10-01", job=1)})
     folder = tmp_path / "reports/throughput/server=1/day=2026-10-01"
     (folder / "1.parquet").write_bytes((folder / "0.parquet").read_bytes())
     (folder / "_SUCCESS").write_bytes(b"")
     (tmp_path / "reports/throughput/server=x").mkdir()
-    assert servers(lake) == [1]
-    assert figures(lake, "2026-10-01").key.events == 2
+    assert servers_with_reports(lake) == [1]
+    assert metrics(lake, "2026-10-01").key.events == 2
 
 
 @pytest.mark.parametrize("table", list(TABLES))
-def test_any_table_makes_a_server_known(table: str, tmp_path: Path) -> None:
+def test_servers_with_reports_finds_any_table(table: str, tmp_path: Path) -> None:
     lake = write_lake(tmp_path, {"2026-10-01": {table: [{}]}}, server=7)
-    assert (servers(lake), tables_of(lake, 7).days) == ([7], {date(2026, 10, 1)})
+    assert (servers_with_reports(lake), find_tables(lake, 7).days) == ([7], {date(2026, 10, 1)})

@@ -1,4 +1,4 @@
-"""Who may do what: tokens, organizations, groups."""
+"""Access control by tokens, organizations and groups."""
 
 import base64
 import hashlib
@@ -11,25 +11,25 @@ from typing import Any
 import jwt
 import pytest
 
-from tests.serving import JWT_KEY, Member, Server, new_name
+from tests.serving import JWT_KEY, Member, Server, new_organization_name
 
 AN_EVENT = {"events": [{"type": ["a"]}]}
 NEEDS_TOKEN = {
     "type": "about:blank",
     "title": "Unauthorized",
     "status": 401,
-    "detail": "this needs a header 'Authorization: Bearer <token>' with a valid token",
+    "detail": "send a header 'Authorization: Bearer <token>' with a valid token",
 }
 
 
 def claims(organization: str, **changes: Any) -> dict[str, Any]:
-    """The claims of a good token, with changes; None takes one away."""
+    """The claims of a valid token, with changes. None removes a claim."""
     good = {"sub": "anna", "org": organization, "groups": ["publishers", "readers"], "exp": int(time.time()) + 60}
     return {name: value for name, value in {**good, **changes}.items() if value is not None}
 
 
 def forged(header: dict[str, str], content: dict[str, Any], key: str = JWT_KEY) -> str:
-    """A token whose header lies: the signature is HMAC whatever the header says."""
+    """A token with an HMAC signature, independent of its header."""
     parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=") for part in (header, content)]
     signature = hmac.new(key.encode(), b".".join(parts), hashlib.sha256).digest()
     return b".".join((*parts, base64.urlsafe_b64encode(signature).rstrip(b"="))).decode()
@@ -39,7 +39,7 @@ def signed(content: dict[str, Any], key: str = JWT_KEY) -> str:
     return jwt.encode(content, key, algorithm="HS256")
 
 
-def tampered(token: str) -> str:
+def with_changed_claims(token: str) -> str:
     """A token whose claims were changed after it was signed."""
     header, content, signature = token.split(".")
     changed = json.loads(base64.urlsafe_b64decode(content + "==")) | {"sub": "eve"}
@@ -60,14 +60,14 @@ BAD_TOKENS: dict[str, Callable[[str], str | None]] = {
     "no exp": lambda org: f"Bearer {signed(claims(org, exp=None))}",
     "no sub": lambda org: f"Bearer {signed(claims(org, sub=None))}",
     "an empty sub": lambda org: f"Bearer {signed(claims(org, sub=''))}",
-    "a sub that is no text": lambda org: f"Bearer {signed(claims(org) | {'sub': 5})}",
-    "organizations that are no names": lambda org: f"Bearer {signed(claims(org, org=[1, 2]))}",
-    "groups that are no names": lambda org: f"Bearer {signed(claims(org, groups={'admins': True}))}",
+    "a sub that is not text": lambda org: f"Bearer {signed(claims(org) | {'sub': 5})}",
+    "organizations that are not names": lambda org: f"Bearer {signed(claims(org, org=[1, 2]))}",
+    "groups that are not names": lambda org: f"Bearer {signed(claims(org, groups={'admins': True}))}",
     "alg none": lambda org: f"Bearer {jwt.encode(claims(org), '', algorithm='none')}",
     "alg none with a signature": lambda org: f"Bearer {forged({'alg': 'none'}, claims(org))}",
     "RS256 with the HS256 key": lambda org: f"Bearer {forged({'alg': 'RS256'}, claims(org))}",
     "HS512 with the same key": lambda org: f"Bearer {jwt.encode(claims(org), JWT_KEY * 2, algorithm='HS512')}",
-    "changed after signing": lambda org: f"Bearer {tampered(signed(claims(org)))}",
+    "changed after signing": lambda org: f"Bearer {with_changed_claims(signed(claims(org)))}",
     "two tokens": lambda org: f"Bearer {signed(claims(org))} {signed(claims(org))}",
 }
 
@@ -77,17 +77,19 @@ BAD_TOKENS: dict[str, Callable[[str], str | None]] = {
     ("method", "path"),
     [("POST", "/events"), ("GET", "/events"), ("GET", "/events/server"), ("PUT", "/organizations/acme")],
 )
-def test_without_a_good_token_nobody_gets_in(method: str, path: str, name: str, server: Server, member: Member) -> None:
+def test_request_without_valid_token_is_refused(
+    method: str, path: str, name: str, server: Server, member: Member
+) -> None:
     authorization = BAD_TOKENS[name](member.organization)
     headers = {} if authorization is None else {"Authorization": authorization}
-    answer = server.client.request(method, path, headers=headers, json=AN_EVENT)
-    assert (answer.status_code, answer.headers["www-authenticate"], answer.json()) == (401, "Bearer", NEEDS_TOKEN)
+    response = server.client.request(method, path, headers=headers, json=AN_EVENT)
+    assert (response.status_code, response.headers["www-authenticate"], response.json()) == (401, "Bearer", NEEDS_TOKEN)
 
 
-def test_a_good_token_lets_in(member: Member) -> None:
+def test_valid_token_is_accepted(member: Member) -> None:
     authorization = f"bearer {signed(claims(member.organization))}"
-    answer = member.server.client.post("/events", headers={"Authorization": authorization}, json=AN_EVENT)
-    assert answer.status_code == 201
+    response = member.server.client.post("/events", headers={"Authorization": authorization}, json=AN_EVENT)
+    assert response.status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -103,55 +105,58 @@ def test_a_good_token_lets_in(member: Member) -> None:
         (["pushy_job_readers"], 403, 200),
     ],
 )
-def test_groups_say_what_one_may_do(groups: list[str], publishes: int, reads: int, member: Member) -> None:
-    somebody = member.server.member(member.organization, groups=groups, user="bob")
-    answers = [somebody.post(AN_EVENT), somebody.get("/events"), somebody.get("/events/server")]
-    assert [answer.status_code for answer in answers] == [publishes, reads, reads]
+def test_groups_determine_rights(groups: list[str], publishes: int, reads: int, member: Member) -> None:
+    caller = member.server.member(member.organization, groups=groups, user="bob")
+    responses = [caller.post(AN_EVENT), caller.get("/events"), caller.get("/events/server")]
+    assert [response.status_code for response in responses] == [publishes, reads, reads]
     refusal = "User or client 'bob' does not have access to that action on this server."
-    assert {answer.json()["detail"] for answer in answers if answer.status_code == 403} <= {refusal}
-    assert len(member.stored()["events"]) == (publishes == 201)
+    assert {response.json()["detail"] for response in responses if response.status_code == 403} <= {refusal}
+    assert len(member.read_log()["events"]) == (publishes == 201)
 
 
-def test_an_organization_that_is_not_in_the_token_is_forbidden(server: Server, member: Member) -> None:
+def test_organization_not_in_token_is_forbidden(server: Server, member: Member) -> None:
     stranger = server.organization()
     foreign = {"X-Organization": member.organization}
-    answers = [
+    responses = [
         stranger.post(AN_EVENT, **foreign),
         stranger.get("/events", headers=foreign),
         stranger.get("/events/server", headers=foreign),
     ]
     detail = f"'anna' is not associated with organization '{member.organization}'"
-    assert [(answer.status_code, answer.json()["detail"]) for answer in answers] == 3 * [(403, detail)]
-    assert member.stored()["events"] == []
+    assert [(response.status_code, response.json()["detail"]) for response in responses] == 3 * [(403, detail)]
+    assert member.read_log()["events"] == []
 
 
-def test_a_token_without_an_organization_is_forbidden(server: Server) -> None:
-    answer = server.member().post(AN_EVENT)
-    assert (answer.status_code, answer.json()["detail"]) == (403, "'anna' is not associated with any organization")
+def test_token_without_organization_is_forbidden(server: Server) -> None:
+    response = server.member().post(AN_EVENT)
+    assert (response.status_code, response.json()["detail"]) == (403, "'anna' is not associated with any organization")
 
 
-def test_an_organization_that_nobody_created_is_not_found(server: Server) -> None:
-    name = new_name()
-    somebody = server.member(name)
-    answers = [somebody.post(AN_EVENT), somebody.get("/events"), somebody.get("/events/server")]
+def test_organization_not_created_is_not_found(server: Server) -> None:
+    name = new_organization_name()
+    caller = server.member(name)
+    responses = [caller.post(AN_EVENT), caller.get("/events"), caller.get("/events/server")]
     detail = f"organization '{name}' does not exist; an admin creates it with PUT /organizations/{name}"
-    assert [(answer.status_code, answer.json()["detail"]) for answer in answers] == 3 * [(404, detail)]
+    assert [(response.status_code, response.json()["detail"]) for response in responses] == 3 * [(404, detail)]
 
 
-def test_the_header_chooses_among_the_tokens_organizations(server: Server) -> None:
-    one, other = server.organization(), server.organization()
-    both = server.member(one.organization, other.organization)
+def test_header_selects_organization_of_token(server: Server) -> None:
+    first, second = server.organization(), server.organization()
+    both = server.member(first.organization, second.organization)
     both.post(AN_EVENT)
-    both.post({"events": [{"type": ["b"]}]}, **{"X-Organization": other.organization})
-    assert [[event["type"] for event in member.stored()["events"]] for member in (one, other)] == [[["a"]], [["b"]]]
+    both.post({"events": [{"type": ["b"]}]}, **{"X-Organization": second.organization})
+    assert [[event["type"] for event in member.read_log()["events"]] for member in (first, second)] == [
+        [["a"]],
+        [["b"]],
+    ]
 
 
-def test_an_organization_may_be_a_name_instead_of_a_list(member: Member) -> None:
+def test_organization_claim_may_be_text(member: Member) -> None:
     headers = {"Authorization": f"Bearer {signed(claims(member.organization, groups='readers'))}"}
     assert member.server.client.get("/events", headers=headers).status_code == 200
 
 
-def test_a_token_is_not_remembered_beyond_its_end(member: Member) -> None:
+def test_expired_token_is_not_cached(member: Member) -> None:
     ends_s = int(time.time()) + 1
     headers = {"Authorization": f"Bearer {signed(claims(member.organization, exp=ends_s))}"}
     statuses = set()

@@ -1,4 +1,4 @@
-"""What Schemathesis has to know beyond the API's description: what there is, formats of feeds, rules beyond schemas."""
+"""Hooks for Schemathesis: names of existing objects, formats of feeds, and rules that no schema can state."""
 
 import re
 import zlib
@@ -12,95 +12,101 @@ from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
-from chalicelib.http.openapi import patterns
+from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
+from chalicelib.domain.notifications import observer
+from chalicelib.domain.organizations import organization
 from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
-from tests.http.openapi.openapi_answers import problems_with
+from tests.http.openapi.response_checks import deviations
 
 FORMATS = (JSON, NDJSON, EVENT_STREAM)
 ORGANIZATION, OBSERVER = "local", "ops"
-OF_AN_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_test"}
-"""What needs an observer that is there, and leaves it there."""
+NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_test"}
+"""Operations that need an existing observer and do not delete it."""
 
-REFUSALS = {
-    "is later than": "which of two parameters is the later",
-    "is for lists: ask with brief=yes": "that a parameter goes only with a value of another",
-    "at is for one object": "that two parameters exclude each other, or that one needs a path of one object",
-    "Unrecognized event type: return=": "that what can be returned depends on the collection in the path",
-    "the collection 'event' has no paths": "that a body goes only with some paths",
-    "a stream goes forward": "that a limit may not be negative if Accept asks for a stream",
-    "Last-Event-ID is an eventId of this feed": "that a header matters only if Accept asks for server-sent events",
-    "is none of yours": "which logs there are for the caller",
-    "is an event of another server than": "which log an event is of",
-    "lies in the future": "where the log ends, behind which no append condition can look",
-    "is not a mail address": "how long an address may be as a whole",
-    "a filter is an expression": "what Jinja takes for an expression",
-    "is not among the hosts that messages may go to": "which hosts the installation allows",
+UNDESCRIBED_RULES = {
+    "is later than": "the order of two parameters",
+    "requires brief=yes": "a parameter that requires a certain value of another one",
+    "at and brief=yes exclude each other": "parameters that exclude each other",
+    "at requires the path of one object": "a parameter that is valid only with some paths",
+    "Unrecognized event type: return=": "valid values of `return` depend on the collection in the path",
+    "the collection 'event' has no paths": "a body that is valid only with some paths",
+    "limit must be positive: a stream": "a negative limit, which is invalid only if Accept asks for a stream",
+    "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
+    "is not one of your servers": "the logs that the caller may read",
+    ", not to server ": "the log that contains an event",
+    ", but your servers are ": "the log that contains an event",
+    "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
+    "is not a mail address": "the maximum length of an address",
+    "a filter is an expression": "the syntax of Jinja expressions",
+    "is not among the allowed hosts": "the hosts that the installation allows",
 }
-"""For what good requests are refused all the same: a part of the problem's detail, and what no schema can say."""
+"""Problems with requests that match the schemas: a part of the detail, and the rule that no schema can state."""
 
 
 @schemathesis.hook
 def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:
-    """Ask about what there is, in each of the formats in which the operation answers, now in this, now in that.
+    """Use names of existing objects, and vary the format of the response.
 
-    Another organization's name, if it is one, would be refused before the rest of the request is looked at; so would a
-    key that came with another body.
+    A request with an unknown organization, or with an idempotency key of another request, would be refused before the
+    rest of it is validated.
     """
     del context, kwargs
-    _name(case.headers, "Idempotency-Key", patterns.IDEMPOTENCY_KEY, f"{zlib.crc32(repr(case.body).encode()):x}")
-    _name(case.headers, "X-Organization", patterns.ORGANIZATION, ORGANIZATION)
-    _name(case.path_parameters, "org", patterns.ORGANIZATION, ORGANIZATION)
-    if case.operation.definition.raw["operationId"] in OF_AN_OBSERVER and _is_by_itself(case):
-        _name(case.path_parameters, "name", patterns.OBSERVER, OBSERVER)
-    offered = [name for name in FORMATS if name in _content(case)]
-    if len(offered) > 1:
-        case.headers["Accept"] = offered[zlib.crc32(repr((case.path_parameters, case.query)).encode()) % len(offered)]
+    _replace_valid(
+        case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(repr(case.body).encode()):x}"
+    )
+    _replace_valid(case.headers, "X-Organization", organization.NAME_PATTERN, ORGANIZATION)
+    _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
+    if case.operation.definition.raw["operationId"] in NEEDS_OBSERVER and _is_stateless(case):
+        _replace_valid(case.path_parameters, "name", observer.NAME_PATTERN, OBSERVER)
+    formats = [name for name in FORMATS if name in _content(case)]
+    if len(formats) > 1:
+        case.headers["Accept"] = formats[zlib.crc32(repr((case.path_parameters, case.query)).encode()) % len(formats)]
 
 
 @schemathesis.hook
 def filter_failure(context: HookContext, failure: Exception, case: Case[Any], response: Response) -> bool:
-    """Whether it is one: not if a right request is refused by a rule that no schema tells, nor if a wrong one is
-    forbidden because of its organization, for that is what is wrong with it.
+    """Return False for expected failures.
+
+    A valid request may break a rule that no schema states. An invalid request may be forbidden if the invalid part is
+    its organization.
     """
     del context
     match failure:
         case RejectedPositiveData():
-            return not any(known in response.text for known in REFUSALS)
+            return not any(detail in response.text for detail in UNDESCRIBED_RULES)
         case AcceptedNegativeData():
-            return not (response.status_code == 403 and _names_no_organization(case))
+            return not (response.status_code == 403 and _has_invalid_organization(case))
         case _:
             return True
 
 
 @schemathesis.check
 def feed_conformance(ctx: CheckContext, response: Response, case: Case[Any]) -> None:
-    """Every line of NDJSON, and the data of every server-sent event, is as described, and says no more than that."""
+    """Validate every line of NDJSON and the data of every server-sent event."""
     del ctx
     media_type = response.headers.get("content-type", [""])[0].partition(";")[0]
     if response.status_code == 200 and media_type in (NDJSON, EVENT_STREAM):
-        described, operation = case.operation.schema.raw_schema, case.operation.definition.raw
-        answer = httpx.Response(200, headers={"Content-Type": media_type})
-        assert problems_with(described, operation, answer, response.text) == []
+        document, operation = case.operation.schema.raw_schema, case.operation.definition.raw
+        headers = httpx.Response(200, headers={"Content-Type": media_type})
+        assert deviations(document, operation, headers, response.text) == []
 
 
-def _name(values: MutableMapping[str, Any], parameter: str, pattern: str, ours: str) -> None:
-    """Put our name in the place of another that is well-formed."""
-    given = values.get(parameter)
-    if isinstance(given, str) and re.search(pattern, given):
-        values[parameter] = ours
+def _replace_valid(values: MutableMapping[str, Any], parameter: str, pattern: str, replacement: str) -> None:
+    """Replace a well-formed value."""
+    value = values.get(parameter)
+    if isinstance(value, str) and re.search(pattern, value):
+        values[parameter] = replacement
 
 
-def _names_no_organization(case: Case[Any]) -> bool:
-    """Whether what stands where an organization is named is no name of one."""
-    named = (case.headers.get("X-Organization", ORGANIZATION), case.path_parameters.get("org", ORGANIZATION))
-    return not all(isinstance(one, str) and re.search(patterns.ORGANIZATION, one) for one in named)
+def _has_invalid_organization(case: Case[Any]) -> bool:
+    values = (case.headers.get("X-Organization", ORGANIZATION), case.path_parameters.get("org", ORGANIZATION))
+    return not all(isinstance(value, str) and re.search(organization.NAME_PATTERN, value) for value in values)
 
 
-def _is_by_itself(case: Case[Any]) -> bool:
-    """Whether the request does not go on with what others left behind."""
+def _is_stateless(case: Case[Any]) -> bool:
     return case.meta is not None and case.meta.phase.name is not TestPhase.STATEFUL
 
 
 def _content(case: Case[Any]) -> dict[str, Any]:
-    found: dict[str, Any] = case.operation.definition.raw["responses"].get("200", {}).get("content", {})
-    return found
+    content: dict[str, Any] = case.operation.definition.raw["responses"].get("200", {}).get("content", {})
+    return content

@@ -1,25 +1,25 @@
-"""The feeds' description is AsyncAPI, and says what comes: all of its messages do."""
+"""The AsyncAPI document is valid, and the server sends every message that it describes."""
 
 import json
 import re
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import quote
 
 import httpx
 import pytest
 from jsonschema import Draft7Validator
 from pydantic_core import from_json
 
-from chalicelib.http.asyncapi.examples import HEARD, Heard
-from chalicelib.http.openapi.examples import EXAMPLES
+from chalicelib.http.asyncapi.examples import EXAMPLES, MessageExample
+from chalicelib.http.openapi import examples as openapi_examples
 from chalicelib.http.openapi.outputs import EVENT_STREAM, NDJSON
-from tests.http.openapi.openapi_answers import Document, found, server_sent
-from tests.serving import Member, serving
+from tests.http.openapi.example_requests import send_example
+from tests.http.openapi.response_checks import Document, parse_sse
+from tests.serving import Member, run_server
 
 SHOWN_ONCE = ("Torn", "position")
-"""Messages that look the same on all feeds; those of the core feed are shown."""
-COUNTED = [
+"""Messages that look the same on all feeds. Only the core feed has examples of them."""
+VARIABLE_PARTS = [
     (re.compile(r"\d{16}"), "<number>"),
     (re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\.\d{6}Z"), "<time>"),
     (re.compile(r'"session": \d+'), '"session": "<number>"'),
@@ -27,131 +27,101 @@ COUNTED = [
 
 
 @pytest.fixture(scope="module")
-def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
-    """Somebody who has sent all examples that publish; push jobs show their events for long."""
-    with serving(tmp_path_factory.mktemp("feeds"), WAIT_COMPLETE_TIME="1h") as running:
-        yield published(running.member("local"))
+def local(tmp_path_factory: pytest.TempPathFactory, openapi_document: Document) -> Iterator[Member]:
+    """A member who sent all examples that publish. The feeds of push jobs show events for one hour."""
+    with run_server(tmp_path_factory.mktemp("feeds"), WAIT_COMPLETE_TIME="1h") as running:
+        yield publish_examples(running.member("local"), openapi_document)
 
 
 @pytest.fixture(scope="module")
-def later(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
-    """The same when push jobs have been over for long."""
-    with serving(tmp_path_factory.mktemp("later"), WAIT_COMPLETE_TIME="0") as running:
-        yield published(running.member("local"))
+def later(tmp_path_factory: pytest.TempPathFactory, openapi_document: Document) -> Iterator[Member]:
+    """The same, but the feeds of push jobs show only summaries of finished jobs."""
+    with run_server(tmp_path_factory.mktemp("later"), WAIT_COMPLETE_TIME="0") as running:
+        yield publish_examples(running.member("local"), openapi_document)
 
 
-@pytest.fixture(scope="module")
-def described(local: Member) -> Document:
-    answer = local.server.client.get("/asyncapi.json")
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
-    document: Document = answer.json()
-    return document
+def test_asyncapi_document_is_valid(asyncapi_document: Document, asyncapi_schema: dict[str, Any]) -> None:
+    assert [error.message for error in Draft7Validator(asyncapi_schema).iter_errors(asyncapi_document)] == []
 
 
-@pytest.fixture(scope="module")
-def api(local: Member) -> Document:
-    document: Document = local.server.client.get("/openapi.json").json()
-    return document
-
-
-def test_the_document_is_valid_asyncapi(described: Document, asyncapi: dict[str, Any]) -> None:
-    assert [error.message for error in Draft7Validator(asyncapi).iter_errors(described)] == []
-
-
-def test_every_feed_of_the_api_has_its_channel(described: Document, api: Document) -> None:
+def test_asyncapi_document_has_a_channel_for_every_feed(
+    asyncapi_document: Document, openapi_document: Document
+) -> None:
     feeds = {
         operation["operationId"]: path
-        for path, methods in api["paths"].items()
+        for path, methods in openapi_document["paths"].items()
         for operation in methods.values()
         if EVENT_STREAM in operation["responses"].get("200", {}).get("content", {})
     }
-    assert {name: channel["address"] for name, channel in described["channels"].items()} == feeds
-    assert set(described["operations"]) == set(feeds)
+    assert {name: channel["address"] for name, channel in asyncapi_document["channels"].items()} == feeds
+    assert set(asyncapi_document["operations"]) == set(feeds)
 
 
-def test_all_references_lead_somewhere(described: Document) -> None:
-    for target in references(described):
-        place: Any = described
+def test_asyncapi_document_has_no_dangling_references(asyncapi_document: Document) -> None:
+    for target in references(asyncapi_document):
+        place: Any = asyncapi_document
         for name in target.removeprefix("#/").split("/"):
             place = place[name]
 
 
-def test_every_message_has_an_example(described: Document) -> None:
-    bare = {
-        (channel, name)
-        for channel, one in described["channels"].items()
-        for name, message in one["messages"].items()
+def test_every_message_has_an_example(asyncapi_document: Document) -> None:
+    without = {
+        (channel_name, name)
+        for channel_name, channel in asyncapi_document["channels"].items()
+        for name, message in channel["messages"].items()
         if "examples" not in message and name not in SHOWN_ONCE
     }
-    assert bare == {("jobscheduler_post", "line"), ("jobscheduler_post", "message")}, "which are those of GET"
+    assert without == {("jobscheduler_post", "line"), ("jobscheduler_post", "message")}, "the same as with GET"
 
 
-@pytest.mark.parametrize("heard", HEARD, ids=lambda heard: f"{heard.request.operation} {heard.name}")
-def test_messages_come_as_shown_and_are_as_described(
-    local: Member, later: Member, described: Document, api: Document, heard: Heard
+@pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: f"{example.request.operation} {example.name}")
+def test_message_example_is_received_and_matches_schema(
+    local: Member,
+    later: Member,
+    asyncapi_document: Document,
+    openapi_document: Document,
+    example: MessageExample,
 ) -> None:
-    message = described["channels"][heard.request.operation]["messages"][heard.name]
-    assert uncounted(heard.shown) in [uncounted(one) for one in message["examples"]]
-    came = list(messages(later if heard.name == "summary" else local, api, heard))
-    assert uncounted(heard.shown) in [uncounted(one) for one in came]
-    schemas = {"components": described["components"]}
+    message = asyncapi_document["channels"][example.request.operation]["messages"][example.name]
+    expected = example.as_document()
+    assert normalize(expected) in [normalize(shown) for shown in message["examples"]]
+    member = later if example.name == "summary" else local
+    with send_example(member, openapi_document, example.request) as (response, body):
+        received = [normalize(shown) for shown in parse_messages(response, body)]
+    assert normalize(expected) in received
+    schemas = {"components": asyncapi_document["components"]}
     for part in ("payload", "headers"):
-        if part in heard.shown:
-            assert list(Draft7Validator({**message[part], **schemas}).iter_errors(heard.shown[part])) == []
+        if part in expected:
+            assert list(Draft7Validator({**message[part], **schemas}).iter_errors(expected[part])) == []
 
 
-def published(member: Member) -> Member:
-    """The member, whose observer was there before anything was published."""
-    writing = [example for example in EXAMPLES if example.status == 201]
-    api = member.server.client.get("/openapi.json").json()
-    for example in sorted(writing, key=lambda one: one.operation != "put_observer"):
-        _, method, path = found(api, example.operation)
-        path = path.format(**example.path)
-        answer = member.ask(method.upper(), path, json=example.body, headers=dict(example.headers))
-        assert answer.status_code == 201, answer.text
+def publish_examples(member: Member, document: Document) -> Member:
+    """Send the examples that write. The observer is created first, so that it is notified of all events."""
+    writing = [example for example in openapi_examples.EXAMPLES if example.status == 201]
+    for example in sorted(writing, key=lambda example: example.operation != "put_observer"):
+        with send_example(member, document, example) as (response, body):
+            assert response.status_code == 201, body
     return member
 
 
-def messages(member: Member, api: Document, heard: Heard) -> Iterator[dict[str, Any]]:
-    """What comes in answer to the request, each message as the document would show it."""
-    request = heard.request
-    _, method, path = found(api, request.operation)
-    for name, value in request.path.items():
-        path = path.replace(f"{{{name}}}", quote(value, safe="/,"))
-    options: dict[str, Any] = {"params": request.query, "headers": {**member.headers, **request.headers}}
-    if request.body is not None:
-        options["json"] = request.body
-    with member.server.client.stream(method.upper(), path, **options) as answer:
-        yield from shown(answer, beginning(answer) if request.is_endless else answer.read().decode())
+def parse_messages(response: httpx.Response, body: str) -> Iterator[dict[str, Any]]:
+    """The messages of a response, as the document shows them."""
+    content_type = response.headers["Content-Type"]
+    if content_type == EVENT_STREAM:
+        for event in parse_sse(body):
+            payload = {"payload": from_json(event.pop("data"))} if "data" in event else {}
+            yield {**payload, "headers": event}
+    elif content_type == NDJSON:
+        yield from ({"payload": from_json(line)} for line in body.splitlines() if line)
+    else:
+        yield {"payload": from_json(body)}
 
 
-def shown(answer: httpx.Response, body: str) -> Iterator[dict[str, Any]]:
-    match answer.headers["Content-Type"]:
-        case str(found) if found == EVENT_STREAM:
-            for event in server_sent(body):
-                payload = {"payload": from_json(event.pop("data"))} if "data" in event else {}
-                yield {**payload, "headers": event}
-        case str(found) if found == NDJSON:
-            yield from ({"payload": from_json(line)} for line in body.splitlines() if line)
-        case _:
-            yield {"payload": from_json(body)}
-
-
-def beginning(answer: httpx.Response) -> str:
-    """A stream without end, up to its second event: of an organization's feed these are all that were published."""
-    lines: list[str] = []
-    for line in answer.iter_lines():
-        lines.append(line)
-        if lines.count("") == 2:
-            break
-    return "\n".join([*lines, ""])
-
-
-def uncounted(value: object) -> str:
-    """The message as text, without what differs from one log to another."""
+def normalize(value: object) -> str:
+    """The message as text, without the parts that differ from one log to another."""
     text = json.dumps(value, sort_keys=True)
-    for counted, name in COUNTED:
-        text = counted.sub(name, text)
+    for pattern, placeholder in VARIABLE_PARTS:
+        text = pattern.sub(placeholder, text)
     return text
 
 
@@ -160,8 +130,8 @@ def references(value: object) -> Iterator[str]:
         case {"$ref": str(target)}:
             yield target
         case dict():
-            for one in value.values():
-                yield from references(one)
+            for member in value.values():
+                yield from references(member)
         case list():
-            for one in value:
-                yield from references(one)
+            for element in value:
+                yield from references(element)

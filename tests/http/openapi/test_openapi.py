@@ -1,186 +1,174 @@
-"""The API's description says what the code does: every route, every model, every rule."""
+"""The OpenAPI document covers every route, and states what the views parse."""
 
 import ast
 import inspect
-import pydoc
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
-from pydantic import AfterValidator, TypeAdapter
 
 import app
 from chalicelib.domain.objects.path_query import PathQueryJson
 from chalicelib.domain.vocabularies import VOCABULARIES
 from chalicelib.domain.vocabularies.scheduler.statistics import COUNTERS
-from chalicelib.http.openapi import descriptions, document, inputs, schemas, validator_schemas
-from chalicelib.http.openapi.annotations import Description, description_of
-from chalicelib.http.openapi.answers.jobscheduler import OrderStatistics
+from chalicelib.http.openapi import descriptions, inputs
+from chalicelib.http.openapi.annotations import RouteDoc, route_doc_of
 from chalicelib.http.openapi.examples import EXAMPLES
 from chalicelib.http.openapi.links import LINKS
-from chalicelib.http.openapi.operations import NotDescribed, operations
+from chalicelib.http.openapi.operations import MissingRouteDoc, operations
+from chalicelib.http.openapi.response_types.jobscheduler import OrderStatistics
+from chalicelib.http.parameters import AppendRequest
+from tests.http.openapi.response_checks import Document
 
 ROOT = Path(__file__).parents[3]
 ROUTES = "chalicelib.http.routes"
-PARSERS = ("query", "body", "body_or_nothing", "query_or_body")
-Document = dict[str, Any]
+SELECTORS = {"reader", "publisher", "user_or_admin", "organization", "selected_organizations"}
+"""Functions of `access` and methods of `Caller` that select organizations."""
+PARSERS = ("query", "body", "optional_body", "query_or_body")
 
 
 class View(NamedTuple):
-    """A view, its description, and the methods by which it is reached."""
+    """A view, its documentation and its methods."""
 
     function: Callable[..., Any]
-    description: Description
+    doc: RouteDoc
     methods: frozenset[str]
     needs_token: bool
 
 
 def views() -> list[View]:
-    found: dict[Callable[..., Any], set[str]] = {}
+    methods_by_view: dict[Callable[..., Any], set[str]] = {}
     public = set()
     for methods in app.app.routes.values():
         for method, entry in methods.items():
-            found.setdefault(entry.view_function, set()).add(method)
+            methods_by_view.setdefault(entry.view_function, set()).add(method)
             if entry.authorizer is None:
                 public.add(entry.view_function)
     return [
-        View(inspect.unwrap(function), description, frozenset(methods), function not in public)
-        for function, methods in found.items()
-        if (description := description_of(function)) is not None
+        View(inspect.unwrap(function), doc, frozenset(methods), function not in public)
+        for function, methods in methods_by_view.items()
+        if (doc := route_doc_of(function)) is not None
     ]
 
 
-@pytest.fixture(scope="module")
-def described() -> Document:
-    return document(app.app.routes, "1")
+def all_operations(document: Document) -> Iterator[Document]:
+    return (operation for methods in document["paths"].values() for operation in methods.values())
 
 
-def operations_of(described: Document) -> Iterator[Document]:
-    return (operation for methods in described["paths"].values() for operation in methods.values())
-
-
-def test_every_route_is_described() -> None:
+def test_every_route_has_a_route_doc() -> None:
     missing = [
         f"{method} {path}"
         for path, methods in app.app.routes.items()
         for method, entry in methods.items()
-        if description_of(entry.view_function) is None
+        if route_doc_of(entry.view_function) is None
     ]
     assert missing == []
 
 
-def test_a_route_that_is_not_described_is_an_error() -> None:
+def test_operations_view_without_route_doc_raises_error() -> None:
     class Entry:
         def view_function(self) -> None: ...
 
-    with pytest.raises(NotDescribed, match="GET /new: the view view_function has no @described"):
+    with pytest.raises(MissingRouteDoc, match="GET /new: the view view_function has no @route_doc"):
         list(operations({"/new": {"GET": Entry()}}))
 
 
 @pytest.mark.parametrize("view", views(), ids=lambda view: view.function.__name__)
-def test_a_view_parses_with_the_models_that_its_description_names(view: View) -> None:
+def test_view_parses_the_models_in_its_route_doc(view: View) -> None:
     parsed = {name: {model for called, model in calls(view) if called == name} for name in PARSERS}
     if ("path_query", None) in calls(view) and "POST" in view.methods:
-        parsed["body_or_nothing"].add(PathQueryJson)
-    named = {name: {getattr(view.description, name)} - {None} for name in PARSERS}
+        parsed["optional_body"].add(PathQueryJson)
+    if ("append_texts", None) in calls(view):
+        parsed["body"].add(AppendRequest)
+    named = {name: {getattr(view.doc, name)} - {None} for name in PARSERS}
     assert parsed == named
 
 
 @pytest.mark.parametrize("view", views(), ids=lambda view: view.function.__name__)
-def test_a_view_asks_for_the_organization_if_its_description_says_so(view: View) -> None:
-    asked = {"organization", "meant"} & {name for name, _ in calls(view)}
-    assert bool(asked) is (view.needs_token and view.description.organization)
+def test_view_selects_organization_if_route_doc_says_so(view: View) -> None:
+    selects = SELECTORS & {name for name, _ in calls(view)}
+    assert bool(selects) is (view.needs_token and view.doc.organization)
 
 
 @pytest.mark.parametrize("view", views(), ids=lambda view: view.function.__name__)
-def test_a_view_reads_the_headers_that_its_description_names(view: View) -> None:
+def test_view_reads_the_headers_in_its_route_doc(view: View) -> None:
     called = {name for name, _ in calls(view)}
-    description = view.description
-    assert ("vocabulary_events" in called) is bool(description.vocabulary)
-    assert ("idempotency_key" in called) is ("Idempotency-Key" in description.headers)
-    assert ("preferred" in called) is bool(description.feed)
-    assert ("last_event_id" in called) is ("Last-Event-ID" in description.headers or bool(description.feed))
-    assert ("require_acceptable" in called) is (bool(description.stream) or 406 in description.refusals)
+    doc = view.doc
+    assert ("vocabulary_events" in called) is bool(doc.vocabulary)
+    assert ("idempotency_key" in called) is ("Idempotency-Key" in doc.headers)
+    assert ("preferred_type" in called) is bool(doc.feed)
+    assert ("last_event_id" in called) is ("Last-Event-ID" in doc.headers or bool(doc.feed))
+    assert ("require_acceptable" in called) is (bool(doc.stream) or 406 in doc.problems)
 
 
-def test_the_document_is_valid_openapi(described: Document) -> None:
-    assert [error.message for error in OpenAPIV31SpecValidator(described).iter_errors()] == []
+def test_openapi_document_is_valid(openapi_document: Document) -> None:
+    assert [error.message for error in OpenAPIV31SpecValidator(openapi_document).iter_errors()] == []
 
 
-def test_operations_have_names_of_their_own_and_examples(described: Document) -> None:
-    names = [operation["operationId"] for operation in operations_of(described)]
+def test_operation_ids_are_unique_and_have_examples(openapi_document: Document) -> None:
+    names = [operation["operationId"] for operation in all_operations(openapi_document)]
     assert len(names) == len(set(names))
     assert set(names) == {example.operation for example in EXAMPLES}
 
 
-@pytest.mark.parametrize("name", validator_schemas.RULES)
-def test_a_rule_is_named_as_the_function_that_keeps_it(name: str) -> None:
-    assert callable(pydoc.locate(name))
-
-
-def test_a_rule_that_nobody_described_is_an_error() -> None:
-    def odd(value: int) -> int:
-        return value
-
-    with pytest.raises(schemas.UnknownRule, match="odd"):
-        schemas.Schemas({"Odd": TypeAdapter(Annotated[int, AfterValidator(odd)])})
-
-
-def test_links_lead_to_operations_that_have_their_parameters(described: Document) -> None:
+def test_link_targets_have_the_linked_parameters(openapi_document: Document) -> None:
     parameters = {
-        one["operationId"]: {p["name"] for p in one.get("parameters", ())} for one in operations_of(described)
+        operation["operationId"]: {parameter["name"] for parameter in operation.get("parameters", ())}
+        for operation in all_operations(openapi_document)
     }
     assert [
         link for link in LINKS if link.origin not in parameters or not link.parameters.keys() <= parameters[link.target]
     ] == []
 
 
-def test_every_vocabulary_has_an_operation_of_its_own(described: Document) -> None:
-    assert set(inputs.EVENTS) == set(VOCABULARIES)
-    assert {f"/events/{name}" for name in VOCABULARIES} <= set(described["paths"])
+def test_every_vocabulary_has_its_own_operation(openapi_document: Document) -> None:
+    assert set(inputs.NEW_EVENTS) == set(VOCABULARIES)
+    assert {f"/events/{name}" for name in VOCABULARIES} <= set(openapi_document["paths"])
 
 
-def test_no_words_are_left_over(described: Document) -> None:
-    parameters = [one for operation in operations_of(described) for one in operation.get("parameters", ())]
-    assert {one["name"] for one in parameters if one["in"] == "query"} == set(descriptions.QUERY)
-    assert {one["name"] for one in parameters if one["in"] == "header"} == set(descriptions.HEADERS)
-    assert {one["name"] for one in described["tags"]} == set(descriptions.TAGS)
-    assert set(described["components"]["responses"]) == {str(status) for status in descriptions.PROBLEMS}
+def test_every_description_is_used(openapi_document: Document) -> None:
+    parameters = [
+        parameter for operation in all_operations(openapi_document) for parameter in operation.get("parameters", ())
+    ]
+    assert {parameter["name"] for parameter in parameters if parameter["in"] == "query"} == set(descriptions.QUERY)
+    assert {parameter["name"] for parameter in parameters if parameter["in"] == "header"} == set(descriptions.HEADERS)
+    assert {tag["name"] for tag in openapi_document["tags"]} == set(descriptions.TAGS)
+    assert set(openapi_document["components"]["responses"]) == {str(status) for status in descriptions.PROBLEMS}
 
 
-def test_statistics_have_all_counters() -> None:
+def test_order_statistics_have_all_counters() -> None:
     assert OrderStatistics.__optional_keys__ | OrderStatistics.__required_keys__ == {*COUNTERS, "eventId"}
 
 
-def test_whoever_starts_the_app_does_not_wait_for_the_description() -> None:
+def test_importing_app_does_not_load_document_modules() -> None:
     script = "import app, sys; print([name for name in sys.modules if name.startswith('chalicelib.http.openapi')])"
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, capture_output=True, text=True)
-    assert done.stdout == "[]\n"
+    assert done.stdout == "['chalicelib.http.openapi', 'chalicelib.http.openapi.annotations']\n"
 
 
 def calls(view: View) -> set[tuple[str, Any]]:
-    """What the view calls of `requests`, itself or by functions of the routes, each with its model if it has one."""
+    """The functions of `requests` that the view calls, directly or through other route functions, with their models."""
     return set(_calls(view.function.__module__, view.function.__name__, frozenset()))
 
 
-def _calls(module: str, function: str, on_the_way: frozenset[str]) -> Iterator[tuple[str, Any]]:
+def _calls(module: str, function: str, visited: frozenset[str]) -> Iterator[tuple[str, Any]]:
     names = vars(import_module(module))
     for call in (node for node in ast.walk(_functions(module)[function]) if isinstance(node, ast.Call)):
         match call.func:
-            case ast.Attribute(value=ast.Name(id="caller"), attr=("organization" | "meant") as name):
+            case ast.Attribute(value=ast.Name(id="access" | "caller") | ast.Attribute(attr="caller"), attr=name):
                 yield name, None
             case ast.Attribute(value=ast.Name(id="requests"), attr=name):
                 yield name, eval(ast.unparse(call.args[0]), names) if name in PARSERS else None
-            case ast.Name(id=name) if f"{module}.{name}" not in on_the_way:
+            case ast.Name(id=name) if f"{module}.{name}" not in visited:
                 called = names.get(name)
                 if inspect.isfunction(called) and called.__module__.startswith(ROUTES):
-                    yield from _calls(called.__module__, called.__name__, on_the_way | {f"{module}.{name}"})
+                    yield from _calls(called.__module__, called.__name__, visited | {f"{module}.{name}"})
 
 
 @cache

@@ -1,59 +1,55 @@
-"""The examples of the API's description work, and their answers are as described: every field, none but those."""
+"""The server serves the documents, and responds to the examples as they describe."""
 
 from collections.abc import Iterator
-from typing import Any
-from urllib.parse import quote
 
-import httpx
 import pytest
 
 from chalicelib.http.openapi.example import Example
 from chalicelib.http.openapi.examples import EXAMPLES
-from tests.http.openapi.openapi_answers import Document, found, problems_with, validator
-from tests.serving import Member, serving
+from tests.http.openapi.example_requests import send_example
+from tests.http.openapi.response_checks import Document, deviations, find_operation, validator
+from tests.serving import Member, run_server
 
 
 @pytest.fixture(scope="module")
 def local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
-    """Somebody with every right in the organization that is there from the start."""
-    with serving(tmp_path_factory.mktemp("examples")) as running:
+    """A member with all rights in the organization that exists from the start."""
+    with run_server(tmp_path_factory.mktemp("examples")) as running:
         yield running.member("local")
 
 
 @pytest.fixture(scope="module")
-def described(local: Member) -> Document:
-    answer = local.server.client.get("/openapi.json")
-    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
-    found: Document = answer.json()
-    return found
+def outcomes(local: Member, openapi_document: Document) -> list[tuple[Example, int, list[str]]]:
+    """All examples, sent in order: the status of each response, and its deviations from the document."""
+    return [(example, *outcome(local, openapi_document, example)) for example in EXAMPLES]
 
 
-@pytest.fixture(scope="module")
-def answered(local: Member, described: Document) -> list[tuple[Example, int, list[str]]]:
-    """The examples, sent one after the other: the status of each answer, and what about it is not as described."""
-    return [(example, *outcome(local, described, example)) for example in EXAMPLES]
-
-
-def test_the_examples_work_one_after_the_other_and_are_answered_as_described(
-    answered: list[tuple[Example, int, list[str]]],
+def test_served_documents_equal_generated_documents(
+    local: Member, openapi_document: Document, asyncapi_document: Document
 ) -> None:
-    assert answered == [(example, example.status, []) for example in EXAMPLES]
+    for path, document in (("/openapi.json", openapi_document), ("/asyncapi.json", asyncapi_document)):
+        response = local.server.client.get(path)
+        assert (response.status_code, response.headers["Content-Type"]) == (200, "application/json")
+        assert response.json() == document
+
+
+def test_examples_in_order_return_described_responses(outcomes: list[tuple[Example, int, list[str]]]) -> None:
+    assert outcomes == [(example, example.status, []) for example in EXAMPLES]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda example: example.operation)
-def test_the_bodies_of_examples_are_as_described(described: Document, example: Example) -> None:
-    operation, _, _ = found(described, example.operation)
+def test_example_matches_request_schemas(openapi_document: Document, example: Example) -> None:
+    operation, _, _ = find_operation(openapi_document, example.operation)
     if example.body is not None:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
-        assert list(validator(described, schema).iter_errors(example.body)) == []
+        assert list(validator(openapi_document, schema).iter_errors(example.body)) == []
     for parameter in operation.get("parameters", ()):
-        values = [one["value"] for one in parameter.get("examples", {}).values()]
-        assert [list(validator(described, parameter["schema"]).iter_errors(value)) for value in values] == [
-            [] for _ in values
-        ]
+        values = [shown["value"] for shown in parameter.get("examples", {}).values()]
+        parameter_validator = validator(openapi_document, parameter["schema"])
+        assert [list(parameter_validator.iter_errors(value)) for value in values] == [[] for _ in values]
 
 
-MISTAKES = [
+INVALID_REQUESTS = [
     (Example("post_events", body={"events": [{"type": ["a/b"]}]}), 400),
     (Example("post_events", body={"events": [], "more": 1}), 400),
     (Example("post_events", body={"events": [{"type": ["a"]}] * 1001}), 413),
@@ -84,35 +80,16 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.usefixtures("answered")
-@pytest.mark.parametrize(("example", "status"), MISTAKES, ids=lambda value: getattr(value, "operation", value))
-def test_mistakes_are_answered_as_described(local: Member, described: Document, example: Example, status: int) -> None:
-    assert outcome(local, described, example) == (status, [])
+@pytest.mark.usefixtures("outcomes")
+@pytest.mark.parametrize(("example", "status"), INVALID_REQUESTS, ids=lambda value: getattr(value, "operation", value))
+def test_invalid_request_returns_described_problem(
+    local: Member, openapi_document: Document, example: Example, status: int
+) -> None:
+    assert outcome(local, openapi_document, example) == (status, [])
 
 
-def outcome(local: Member, described: Document, example: Example) -> tuple[int, list[str]]:
-    """The status of the answer, and what about it is not as described."""
-    operation, method, path = found(described, example.operation)
-    with asked(local, method, path, example) as answer:
-        body = first_events(answer) if example.is_endless else answer.read().decode()
-        return answer.status_code, problems_with(described, operation, answer, body)
-
-
-def asked(local: Member, method: str, path: str, example: Example) -> Any:
-    """The example's request, as its client sends it."""
-    for name, value in example.path.items():
-        path = path.replace(f"{{{name}}}", quote(value, safe="/,*"))
-    options: dict[str, Any] = {"params": example.query, "headers": {**local.headers, **example.headers}}
-    if example.body is not None:
-        options["json"] = example.body
-    return local.server.client.stream(method.upper(), path, **options)
-
-
-def first_events(answer: httpx.Response) -> str:
-    """The beginning of an answer without end, up to its second event."""
-    lines: list[str] = []
-    for line in answer.iter_lines():
-        lines.append(line)
-        if lines.count("") == 2:
-            break
-    return "\n".join([*lines, ""])
+def outcome(local: Member, document: Document, example: Example) -> tuple[int, list[str]]:
+    """The status of the response, and its deviations from the document."""
+    operation, _, _ = find_operation(document, example.operation)
+    with send_example(local, document, example) as (response, body):
+        return response.status_code, deviations(document, operation, response, body)

@@ -1,4 +1,4 @@
-"""Texts that the API's description allows are taken; those that it does not, are not."""
+"""The patterns in the OpenAPI document match exactly the texts that the code accepts."""
 
 import re
 from collections.abc import Callable
@@ -8,52 +8,54 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from chalicelib.adapters.mail.message import addresses
+from chalicelib.adapters.mail.message import parse_addresses
 from chalicelib.domain import durations
+from chalicelib.domain.durations import DURATION_SCHEMA
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.events.event_type import pattern_checked
-from chalicelib.domain.events.ids import Id
-from chalicelib.domain.log.append import idempotency_key_checked
+from chalicelib.domain.events.event_type import TYPE_PATTERN, check_pattern
+from chalicelib.domain.events.ids import ID_PATTERN, Id
+from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN, check_idempotency_key
 from chalicelib.domain.notifications import observer
-from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.notifications.observer_schema import MAIL_ADDRESSES_PATTERN, WEBHOOK_PATTERN
+from chalicelib.domain.objects.path_query import PATH_PATTERN, URL_PATHS_PATTERN, PathQuery
 from chalicelib.domain.organizations import organization
-from chalicelib.domain.vocabularies.scheduler.return_parameter import returned
-from chalicelib.http.openapi import patterns
+from chalicelib.domain.vocabularies.scheduler.return_parameter import RETURN_PATTERN, parse_return
+from chalicelib.http.parameters import MIN_HEARTBEAT_S, TOO_SHORT_HEARTBEAT_PATTERN
 
-TAKEN: list[tuple[str, Callable[[str], object]]] = [
-    (patterns.DURATION, durations.parse),
-    (patterns.ID, Id.parse),
-    (patterns.ORGANIZATION, organization.name_checked),
-    (patterns.OBSERVER, observer.name_checked),
-    (patterns.TYPE_PATTERN, lambda text: pattern_checked(tuple(text.split("/")))),
-    (patterns.PATHS_IN_URL, PathQuery.from_uri),
-    (patterns.PATH_IN_BODY, PathQuery.of),
-    (patterns.IDEMPOTENCY_KEY, idempotency_key_checked),
+CASES: list[tuple[str, Callable[[str], object]]] = [
+    (DURATION_SCHEMA["pattern"], durations.parse),
+    (ID_PATTERN, Id.parse),
+    (organization.NAME_PATTERN, organization.check_name),
+    (observer.NAME_PATTERN, observer.check_name),
+    (TYPE_PATTERN, lambda text: check_pattern(tuple(text.split("/")))),
+    (URL_PATHS_PATTERN, PathQuery.from_uri),
+    (PATH_PATTERN, PathQuery.parse),
+    (IDEMPOTENCY_KEY_PATTERN, check_idempotency_key),
 ]
 NAMES = ["duration", "id", "organization", "observer", "type", "paths", "path", "key"]
 
 
-@pytest.mark.parametrize(("pattern", "parse"), TAKEN, ids=NAMES)
-def test_what_is_described_is_taken(pattern: str, parse: Callable[[str], object]) -> None:
+@pytest.mark.parametrize(("pattern", "parse"), CASES, ids=NAMES)
+def test_parser_accepts_text_that_matches_pattern(pattern: str, parse: Callable[[str], object]) -> None:
     @settings(max_examples=100, deadline=None, database=None, phases=[Phase.generate])
     @given(st.from_regex(pattern.removesuffix("$") + r"\Z"))
-    def taken(text: str) -> None:
+    def check(text: str) -> None:
         parse(text)
 
-    taken()
+    check()
 
 
-@pytest.mark.parametrize(("pattern", "parse"), TAKEN, ids=NAMES)
-def test_what_is_taken_is_described(pattern: str, parse: Callable[[str], object]) -> None:
-    """Of texts made of what means something somewhere."""
+@pytest.mark.parametrize(("pattern", "parse"), CASES, ids=NAMES)
+def test_pattern_matches_exactly_what_parser_accepts(pattern: str, parse: Callable[[str], object]) -> None:
+    """With texts of characters that have a meaning in one of the formats."""
 
     @settings(max_examples=300, deadline=None, database=None, phases=[Phase.generate])
     @given(st.text(st.sampled_from("0159.PTDHMSshm-_*?/|a "), min_size=1, max_size=8))
-    def described(text: str) -> None:
+    def check(text: str) -> None:
         if text == text.strip() and not re.search(r"P.*[dhms]", text):
-            assert (re.search(pattern, text) is not None) is is_taken(parse, text)
+            assert (re.search(pattern, text) is not None) is accepts(parse, text)
 
-    described()
+    check()
 
 
 @pytest.mark.parametrize(
@@ -70,17 +72,21 @@ def test_what_is_taken_is_described(pattern: str, parse: Callable[[str], object]
         ("order", "OrderEvent,"),
     ],
 )
-def test_what_can_be_returned_is_described(collection: str, text: str) -> None:
-    is_described = re.search(patterns.RETURNED, text) is not None
-    assert is_described is is_taken(lambda one: returned(collection, one), text)
+def test_return_pattern_matches_accepted_values(collection: str, text: str) -> None:
+    is_described = re.search(RETURN_PATTERN, text) is not None
+    assert is_described is accepts(lambda value: parse_return(collection, value), text)
 
 
 @pytest.mark.parametrize(
     ("text", "is_short"),
     [("0", True), ("0.009s", True), ("0h0m0s", True), ("0.01", False), ("1h0.001s", False), ("infinite", False)],
 )
-def test_durations_shorter_than_ten_milliseconds_are_known(text: str, is_short: bool) -> None:
-    assert (re.search(patterns.SHORTER_THAN_10_MS, text) is not None) is is_short is (durations.parse(text) < 0.01)
+def test_heartbeat_pattern_matches_too_short_durations(text: str, is_short: bool) -> None:
+    assert (
+        (re.search(TOO_SHORT_HEARTBEAT_PATTERN, text) is not None)
+        is is_short
+        is (durations.parse(text) < MIN_HEARTBEAT_S)
+    )
 
 
 @pytest.mark.parametrize(
@@ -98,25 +104,25 @@ def test_durations_shorter_than_ten_milliseconds_are_known(text: str, is_short: 
         f"a@{'x' * 64}.de",
     ],
 )
-def test_addresses_are_described_as_they_are_taken(text: str) -> None:
-    assert (re.search(patterns.ADDRESSES, text) is not None) is is_taken(a_few_addresses, text)
+def test_address_pattern_matches_accepted_addresses(text: str) -> None:
+    assert (re.search(MAIL_ADDRESSES_PATTERN, text) is not None) is accepts(parse_some_addresses, text)
 
 
 @pytest.mark.parametrize(
-    ("port", "is_one"),
+    ("port", "is_valid"),
     [("", True), (":1", True), (":443", True), (":65535", True), (":65536", False), (":509580", False)],
 )
-def test_ports_of_webhooks_are_described_as_they_are_taken(port: str, is_one: bool) -> None:
+def test_webhook_pattern_matches_valid_ports(port: str, is_valid: bool) -> None:
     url = f"https://hooks.example.org{port}/services/x"
-    assert (re.search(patterns.WEBHOOK, url) is not None) is is_one is is_taken(lambda text: urlsplit(text).port, url)
+    assert (re.search(WEBHOOK_PATTERN, url) is not None) is is_valid is accepts(lambda text: urlsplit(text).port, url)
 
 
-def a_few_addresses(text: str) -> None:
-    if not addresses(text):
-        raise ValueError("there is none")
+def parse_some_addresses(text: str) -> None:
+    if not parse_addresses(text):
+        raise ValueError("no address")
 
 
-def is_taken(parse: Callable[[str], object], text: str) -> bool:
+def accepts(parse: Callable[[str], object], text: str) -> bool:
     try:
         parse(text)
     except (ValueError, BadInput):

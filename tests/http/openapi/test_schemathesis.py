@@ -1,7 +1,7 @@
-"""Schemathesis makes up requests from the API's description, right ones and wrong ones: all are answered as described.
+"""Schemathesis generates valid and invalid requests from the OpenAPI document and validates the responses.
 
-It asks for all that is read at once or waits a little: the server's polls are short, and its streams are pages, as
-behind API Gateway, or one without end would keep it. Streams that stay open are the matter of `test_openapi_examples`.
+The server limits polls to 20 ms and pages its streams, as behind API Gateway, because Schemathesis reads responses to
+the end. `test_openapi_examples` covers streams that stay open.
 """
 
 import subprocess
@@ -16,33 +16,33 @@ import pytest
 from pydantic_core import from_json
 
 from chalicelib.http.openapi.examples import EXAMPLES
-from tests.http.openapi.openapi_answers import Document, found
-from tests.serving import ROOT, Member, serving
+from tests.http.openapi.response_checks import Document, find_operation
+from tests.serving import ROOT, Member, run_server
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
-LONGEST_S = 600
+RUN_TIMEOUT_S = 600
 OBSERVER = {"channel": "app", "events": "create, finish", "config": {"to": "anna"}}
 
-REFUSED = {
-    "post_sign_in": "it takes a code that the server prints, once",
-    "get_report": "it takes a ticket, which is good for a minute",
-    "post_report_link": "only Spark makes reports",
+ALWAYS_REFUSED = {
+    "post_sign_in": "needs a one-time code that the server prints",
+    "get_report": "needs a ticket, which is valid for one minute",
+    "post_report_link": "needs a report, which only Spark creates",
 }
-"""What nobody can ask for who knows only the description, and why: other tests do."""
+"""Operations that need more than the document states. Other tests cover them."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """What Schemathesis says when it is done: in words, and as a report."""
+    """The result of a run of Schemathesis."""
 
-    described: Document
+    document: Document
     exit_code: int
     output: str
     report: dict[str, Any]
 
-    def taken(self, operation: str) -> int:
-        """How many right requests for the operation were taken."""
-        _, method, path = found(self.described, operation)
+    def accepted_count(self, operation: str) -> int:
+        """The number of valid requests for the operation that the server accepted."""
+        _, method, path = find_operation(self.document, operation)
         rates = self.report["valid_rates"].get(f"{method.upper()} {path}", {})
         return sum(counts["accepted"] for counts in rates.values())
 
@@ -50,15 +50,15 @@ class Run:
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     directory = tmp_path_factory.mktemp("schemathesis")
-    with serving(directory / "data", LONGEST_POLL="0.02", STREAMS="no") as server:
+    with run_server(directory / "data", LONGEST_POLL="0.02", STREAMS="no") as server:
         member = server.member("local")
-        assert member.ask("PUT", "/observers/ops", json=OBSERVER).status_code == 201
-        yield schemathesis(member, directory)
+        assert member.request("PUT", "/observers/ops", json=OBSERVER).status_code == 201
+        yield run_schemathesis(member, directory)
         assert server.process.poll() is None, server.output
 
 
-def schemathesis(member: Member, directory: Path) -> Run:
-    """A whole run, the same whenever it is made."""
+def run_schemathesis(member: Member, directory: Path) -> Run:
+    """Run with a fixed seed."""
     url, report = f"{member.server.url}/openapi.json", directory / "report.json"
     options = ["--config-file", str(CONFIGURATION), "run", url, "--report-json-path", str(report)]
     done = subprocess.run(
@@ -67,39 +67,39 @@ def schemathesis(member: Member, directory: Path) -> Run:
         env={"TOKEN": member.token, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
-        timeout=LONGEST_S,
+        timeout=RUN_TIMEOUT_S,
         check=False,
     )
     output = f"{done.stdout}{done.stderr}"
     assert report.exists(), output
-    described = member.server.client.get("/openapi.json").json()
-    return Run(described, done.returncode, output, from_json(report.read_text()))
+    document = member.server.client.get("/openapi.json").json()
+    return Run(document, done.returncode, output, from_json(report.read_text()))
 
 
-def test_all_answers_are_as_described(run: Run) -> None:
+def test_schemathesis_finds_no_failures(run: Run) -> None:
     assert run.exit_code == 0, run.output
 
 
-def test_no_phase_is_left_out_nor_ended_early(run: Run) -> None:
+def test_schemathesis_completes_all_phases(run: Run) -> None:
     phases = {name: run.report["phases"][name]["status"] for name in ("examples", "coverage", "fuzzing")}
     assert phases == dict.fromkeys(phases, "success")
     assert (run.report["complete"], run.report["errors"], run.report["test_cases"]["errored"]) == (True, [], 0)
 
 
-def test_no_check_and_no_operation_is_left_out(run: Run) -> None:
-    told = tomllib.loads(CONFIGURATION.read_text())
-    assert 403 not in told["checks"].pop("negative_data_rejection")["expected-statuses"]
-    assert told["checks"] == {"enabled": True}
-    assert "operations" not in told
-    asked = run.report["operations"]
-    assert asked["tested"] == asked["total"] == sum(len(methods) for methods in run.described["paths"].values())
+def test_schemathesis_runs_all_checks_on_all_operations(run: Run) -> None:
+    settings = tomllib.loads(CONFIGURATION.read_text())
+    assert 403 not in settings["checks"].pop("negative_data_rejection")["expected-statuses"]
+    assert settings["checks"] == {"enabled": True}
+    assert "operations" not in settings
+    counts = run.report["operations"]
+    assert counts["tested"] == counts["total"] == sum(len(methods) for methods in run.document["paths"].values())
 
 
-@pytest.mark.parametrize("operation", sorted({example.operation for example in EXAMPLES} - set(REFUSED)))
-def test_right_requests_for_every_operation_are_taken(run: Run, operation: str) -> None:
-    assert run.taken(operation) > 0
+@pytest.mark.parametrize("operation", sorted({example.operation for example in EXAMPLES} - set(ALWAYS_REFUSED)))
+def test_valid_requests_are_accepted(run: Run, operation: str) -> None:
+    assert run.accepted_count(operation) > 0
 
 
-@pytest.mark.parametrize("operation", REFUSED)
-def test_only_these_operations_take_none(run: Run, operation: str) -> None:
-    assert run.taken(operation) == 0
+@pytest.mark.parametrize("operation", ALWAYS_REFUSED)
+def test_operations_that_need_secrets_are_always_refused(run: Run, operation: str) -> None:
+    assert run.accepted_count(operation) == 0

@@ -1,4 +1,4 @@
-"""Signing in: a code is worth a token, once."""
+"""Sign-in codes: each can be exchanged for a token once."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -6,54 +6,54 @@ from threading import Barrier
 import pytest
 
 from chalicelib.domain.errors import Forbidden
-from chalicelib.services.admin.sign_in import SigningIn
+from chalicelib.services.admin.sign_in import SignIn
 
 RACERS = 8
 RACES = 50
 
 
-def test_a_code_becomes_its_token_and_then_nothing() -> None:
-    signing_in = SigningIn()
-    code = signing_in.offer("token")
-    assert signing_in.take(code) == "token"
-    with pytest.raises(Forbidden, match="each works once"):
-        signing_in.take(code)
+def test_redeem_code_returns_token_once() -> None:
+    sign_in = SignIn()
+    code = sign_in.issue_code("token")
+    assert sign_in.redeem(code) == "token"
+    with pytest.raises(Forbidden, match="invalid or was already used"):
+        sign_in.redeem(code)
 
 
 @pytest.mark.parametrize("code", ["", "wrong", "grüße", "\ud800"])
-def test_a_wrong_code_is_refused_and_leaves_the_right_one_good(code: str) -> None:
-    signing_in = SigningIn()
-    right = signing_in.offer("token")
+def test_redeem_wrong_code_keeps_valid_code(code: str) -> None:
+    sign_in = SignIn()
+    valid_code = sign_in.issue_code("token")
     with pytest.raises(Forbidden):
-        signing_in.take(code)
-    assert signing_in.take(right) == "token"
+        sign_in.redeem(code)
+    assert sign_in.redeem(valid_code) == "token"
 
 
-def test_without_an_offer_nobody_signs_in() -> None:
+def test_redeem_without_issued_code_raises_forbidden() -> None:
     with pytest.raises(Forbidden):
-        SigningIn().take("")
+        SignIn().redeem("")
 
 
-def test_of_two_codes_the_later_is_good() -> None:
-    signing_in = SigningIn()
-    first, second = signing_in.offer("first"), signing_in.offer("second")
+def test_issue_code_invalidates_previous_code() -> None:
+    sign_in = SignIn()
+    first, second = sign_in.issue_code("first"), sign_in.issue_code("second")
     with pytest.raises(Forbidden):
-        signing_in.take(first)
-    assert signing_in.take(second) == "second"
+        sign_in.redeem(first)
+    assert sign_in.redeem(second) == "second"
 
 
-def test_of_many_who_come_at_once_one_signs_in() -> None:
-    signing_in, ready = SigningIn(), Barrier(RACERS)
+def test_redeem_concurrently_succeeds_once() -> None:
+    sign_in, ready = SignIn(), Barrier(RACERS)
 
     def race(code: str) -> str | None:
         ready.wait()
         try:
-            return signing_in.take(code)
+            return sign_in.redeem(code)
         except Forbidden:
             return None
 
     with ThreadPoolExecutor(RACERS) as pool:
         for number in range(RACES):
-            code = signing_in.offer(f"token {number}")
-            won = [token for token in pool.map(race, [code] * RACERS) if token is not None]
-            assert won == [f"token {number}"]
+            code = sign_in.issue_code(f"token {number}")
+            tokens = [token for token in pool.map(race, [code] * RACERS) if token is not None]
+            assert tokens == [f"token {number}"]

@@ -1,4 +1,4 @@
-"""Reports: which there are, on every store."""
+"""The list of reports, on each store."""
 
 from collections.abc import Callable
 
@@ -6,89 +6,91 @@ import pytest
 
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.event import NewEvent
-from chalicelib.domain.log.append import Append, encoded
-from chalicelib.services.exports.report_events import report_ready
-from chalicelib.services.exports.report_list import MOST, Report, Reports
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.services.exports.report_events import report_ready_event
+from chalicelib.services.exports.report_list import MAX_REPORTS, Report, Reports
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-from tests.services.worlds import NOW, World
+from tests.services.fakes import NOW, World
 
 LINK = "https://reports.example/1.html"
 
 
 @pytest.fixture(params=["sqlite", "moto"])
-def present(request: pytest.FixtureRequest) -> LogReader:
+def reader(request: pytest.FixtureRequest) -> LogReader:
     log: Log = request.getfixturevalue(f"{request.param}_log")
     views: Views = request.getfixturevalue(f"{request.param}_views")
     return LogReader(log, views)
 
 
 @pytest.fixture
-def reports(present: LogReader, world: World) -> Reports:
-    return Reports(present, Retention(present.log, world.clock))
+def reports(reader: LogReader, world: World) -> Reports:
+    return Reports(reader, Retention(reader.log, world.clock))
 
 
 @pytest.fixture
-def write(present: LogReader, world: World) -> Callable[..., None]:
-    """Append events in one commit, a second after those before."""
-    appender = world.appender(present.log)
+def write(reader: LogReader, world: World) -> Callable[..., None]:
+    """Append events in one commit, a second after the previous one."""
+    appender = world.appender(reader.log)
 
-    def written(*events: NewEvent) -> None:
-        appender.append(Append(1, encoded(events), f"r{world.now_ms}"))
+    def append_events(*events: NewEvent) -> None:
+        appender.append(Append(1, encode_within_limits(events), f"r{world.now_ms}"))
         world.now_ms += 1_000
 
-    return written
+    return append_events
 
 
-def test_without_an_event_there_is_no_report(reports: Reports) -> None:
+def test_reports_without_events_are_empty(reports: Reports) -> None:
     assert reports.latest(1) == []
     with pytest.raises(NotFound, match="there is no report 'report'"):
-        reports.checked(1, "report")
+        reports.existing_name(1, "report")
 
 
-def test_the_newest_is_first_and_names_its_place_on_the_web(reports: Reports, write: Callable[..., None]) -> None:
-    write(report_ready("report", {"link": LINK}), NewEvent(type=("noise",)), report_ready("costs", {"link": ""}))
-    write(report_ready("report", {"link": "file:///data/report-1.html"}))
+def test_latest_lists_newest_first_with_links(reports: Reports, write: Callable[..., None]) -> None:
+    write(
+        report_ready_event("report", {"link": LINK}),
+        NewEvent(type=("noise",)),
+        report_ready_event("costs", {"link": ""}),
+    )
+    write(report_ready_event("report", {"link": "file:///data/report-1.html"}))
     assert reports.latest(1) == [
         Report("report", NOW + 1_000_000, NOW + 1_000_000, None),
         Report("costs", NOW, NOW + 2, None),
         Report("report", NOW, NOW, LINK),
     ]
-    assert [one.event_id for one in reports.latest(1, "report")] == [NOW + 1_000_000, NOW]
-    assert reports.checked(1, "costs") == "costs"
+    assert [report.event_id for report in reports.latest(1, "report")] == [NOW + 1_000_000, NOW]
+    assert reports.existing_name(1, "costs") == "costs"
 
 
 @pytest.mark.parametrize("link", ["javascript:alert(1)", "data:text/html,x", "//evil.example", " https://x", 5, None])
-def test_a_link_that_leads_nowhere_on_the_web_is_none(
-    link: object, reports: Reports, write: Callable[..., None]
-) -> None:
-    write(report_ready("report", {"link": link}))
-    assert [one.link for one in reports.latest(1)] == [None]
+def test_latest_ignores_links_other_than_http(link: object, reports: Reports, write: Callable[..., None]) -> None:
+    write(report_ready_event("report", {"link": link}))
+    assert [report.link for report in reports.latest(1)] == [None]
 
 
 @pytest.mark.parametrize("name", ["../report", "report.html", "-", "", "x" * 64, "a b", "reportß"])
-def test_a_name_that_no_page_has_is_none_of_ours(name: str, reports: Reports, write: Callable[..., None]) -> None:
+def test_latest_ignores_invalid_names(name: str, reports: Reports, write: Callable[..., None]) -> None:
     if name and "/" not in name:
-        write(report_ready(name, {}))
+        write(report_ready_event(name, {}))
     assert reports.latest(1) == []
     with pytest.raises(NotFound):
-        reports.checked(1, name)
+        reports.existing_name(1, name)
 
 
 @pytest.mark.parametrize("event_type", [("report", "ready"), ("report", "ready", "a", "b"), ("report", "failed", "a")])
-def test_other_events_are_no_reports(event_type: tuple[str, ...], reports: Reports, write: Callable[..., None]) -> None:
+def test_latest_ignores_other_events(event_type: tuple[str, ...], reports: Reports, write: Callable[..., None]) -> None:
     write(NewEvent(type=event_type))
     assert reports.latest(1) == []
 
 
-def test_what_is_past_retention_is_not_listed(present: LogReader, world: World, write: Callable[..., None]) -> None:
-    write(report_ready("report", {}), report_ready("report", {}))
-    write(report_ready("report", {}))
-    kept = Reports(present, Retention(present.log, world.clock, events=2))
-    assert [one.event_id for one in kept.latest(1)] == [NOW + 1_000_000, NOW + 1]
+def test_latest_omits_events_beyond_retention(reader: LogReader, world: World, write: Callable[..., None]) -> None:
+    write(report_ready_event("report", {}), report_ready_event("report", {}))
+    write(report_ready_event("report", {}))
+    limited = Reports(reader, Retention(reader.log, world.clock, events=2))
+    assert [report.event_id for report in limited.latest(1)] == [NOW + 1_000_000, NOW + 1]
 
 
-def test_the_list_is_not_longer_than_anybody_reads(reports: Reports, write: Callable[..., None]) -> None:
-    write(*(report_ready("report", {}) for _ in range(MOST + 1)))
-    assert [one.event_id for one in reports.latest(1)] == [NOW + MOST - n for n in range(MOST)]
+def test_latest_is_limited(reports: Reports, write: Callable[..., None]) -> None:
+    write(*(report_ready_event("report", {}) for _ in range(MAX_REPORTS + 1)))
+    assert [report.event_id for report in reports.latest(1)] == [NOW + MAX_REPORTS - n for n in range(MAX_REPORTS)]

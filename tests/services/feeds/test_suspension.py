@@ -1,4 +1,4 @@
-"""Waiting as a series of steps: whoever takes them decides how to wait."""
+"""Suspendable reads and their drivers."""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,56 +9,56 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.feeds.suspension import (
     END,
-    Reading,
     Stream,
+    SuspendableRead,
     Wait,
-    at_once,
-    mapped,
-    next_piece,
-    pieces,
-    until,
-    waited,
+    iterate,
+    map_stream,
+    next_item,
+    run_blocking,
+    run_without_waiting,
+    with_deadline,
 )
 
 FIRST, SECOND = Head(1, 1, 1, 10), Head(1, 2, 1, 20)
 SELECTION = Selection(types=(("a",),))
 
 
-class Scripted:
-    """A wake that answers each wait with the next of the test's heads."""
+class ScriptedNotifier:
+    """A notifier that returns the given heads, one per wait."""
 
-    def __init__(self, *answers: Head | None) -> None:
-        self._answers = list(answers)
+    def __init__(self, *heads: Head | None) -> None:
+        self._heads = list(heads)
         self.waits: list[Wait] = []
 
-    def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-        self.waits.append(Wait(seen, selection, timeout_s, turn))
-        return self._answers.pop(0)
+    def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+        self.waits.append(Wait(head, selection, timeout_s, attempt))
+        return self._heads.pop(0)
 
     def close(self) -> None:
-        self._answers = [None] * len(self._answers)
+        self._heads = [None] * len(self._heads)
 
 
-def reading(*waits: Wait) -> Reading[list[Head | None]]:
-    """Wait so many times; what was told then."""
+def read_with_waits(*waits: Wait) -> SuspendableRead[list[Head | None]]:
+    """Yield the waits and return the heads that were sent."""
     heads = []
     for wait in waits:
         heads.append((yield wait))
     return heads
 
 
-def streaming(*steps: Wait | str | None) -> Stream[str | None]:
-    """These pieces and waits; what is told after a wait is a piece too."""
+def stream_of(*steps: Wait | str | None) -> Stream[str | None]:
+    """Yield items and waits, and after each wait an item that names the head sent."""
     for step in steps:
         if isinstance(step, Wait):
-            known = yield step
-            yield f"known {known.session if known else None}"
+            head = yield step
+            yield f"head {head.session if head else None}"
         else:
             yield step
 
 
-def failing() -> Stream[str]:
-    yield "a piece"
+def failing_stream() -> Stream[str]:
+    yield "an item"
     yield Wait(FIRST, SELECTION, 1.0)
     raise ConnectionError("the store is gone")
 
@@ -66,79 +66,79 @@ def failing() -> Stream[str]:
 WAITS = (Wait(FIRST, SELECTION, 2.5, 0), Wait(SECOND, SELECTION, 1.5, 1))
 
 
-def test_whoever_waits_in_a_thread_takes_all_steps_and_has_the_result() -> None:
-    wake = Scripted(SECOND, None)
-    assert waited(reading(*WAITS), wake) == [SECOND, None]
-    assert wake.waits == list(WAITS)
+def test_run_blocking_passes_waits_to_notifier() -> None:
+    notifier = ScriptedNotifier(SECOND, None)
+    assert run_blocking(read_with_waits(*WAITS), notifier) == [SECOND, None]
+    assert notifier.waits == list(WAITS)
 
 
-def test_what_needs_no_waiting_does_not_wait() -> None:
-    wake = Scripted()
-    assert waited(reading(), wake) == []
-    assert at_once(reading()) == []
-    assert wake.waits == []
+def test_run_of_read_without_waits_does_not_wait() -> None:
+    notifier = ScriptedNotifier()
+    assert run_blocking(read_with_waits(), notifier) == []
+    assert run_without_waiting(read_with_waits()) == []
+    assert notifier.waits == []
 
 
-def test_whoever_has_no_time_must_not_be_made_to_wait() -> None:
-    with pytest.raises(AssertionError, match="nobody may wait here"):
-        at_once(reading(WAITS[0]))
+def test_run_without_waiting_raises_if_read_waits() -> None:
+    with pytest.raises(AssertionError, match="a read without timeout tried to wait"):
+        run_without_waiting(read_with_waits(WAITS[0]))
 
 
-def test_pieces_come_one_after_the_other_whatever_lies_between() -> None:
-    wake = Scripted(SECOND, None)
-    stream = streaming("a", WAITS[0], None, "b", WAITS[1], "")
-    assert list(pieces(stream, wake)) == ["a", "known 2", None, "b", "known None", ""]
-    assert wake.waits == list(WAITS)
+def test_iterate_returns_all_items_between_waits() -> None:
+    notifier = ScriptedNotifier(SECOND, None)
+    stream = stream_of("a", WAITS[0], None, "b", WAITS[1], "")
+    assert list(iterate(stream, notifier)) == ["a", "head 2", None, "b", "head None", ""]
+    assert notifier.waits == list(WAITS)
 
 
-def test_a_piece_comes_before_the_next_wait() -> None:
-    wake = Scripted(SECOND)
-    found = pieces(streaming("a", WAITS[0]), wake)
-    assert (next(found), wake.waits) == ("a", [])
-    assert (next(found), wake.waits) == ("known 2", [WAITS[0]])
+def test_iterate_returns_item_before_next_wait() -> None:
+    notifier = ScriptedNotifier(SECOND)
+    items = iterate(stream_of("a", WAITS[0]), notifier)
+    assert (next(items), notifier.waits) == ("a", [])
+    assert (next(items), notifier.waits) == ("head 2", [WAITS[0]])
 
 
-def test_a_stream_without_pieces_is_at_its_end() -> None:
-    assert list(pieces(streaming(), Scripted())) == []
-    stream = streaming("a")
-    assert [at_once(next_piece(stream)) for _ in range(3)] == ["a", END, END]
+def test_next_item_at_end_returns_end() -> None:
+    assert list(iterate(stream_of(), ScriptedNotifier())) == []
+    stream = stream_of("a")
+    assert [run_without_waiting(next_item(stream)) for _ in range(3)] == ["a", END, END]
 
 
-def test_a_mapped_stream_waits_like_the_other_and_maps_all_pieces() -> None:
-    wake = Scripted(SECOND)
-    stream: Stream[str] = mapped(streaming(None, WAITS[0], "b"), lambda piece: f"<{piece}>")
-    assert list(pieces(stream, wake)) == ["<None>", "<known 2>", "<b>"]
-    assert wake.waits == [WAITS[0]]
+def test_map_stream_maps_items_and_keeps_waits() -> None:
+    notifier = ScriptedNotifier(SECOND)
+    stream: Stream[str] = map_stream(stream_of(None, WAITS[0], "b"), lambda item: f"<{item}>")
+    assert list(iterate(stream, notifier)) == ["<None>", "<head 2>", "<b>"]
+    assert notifier.waits == [WAITS[0]]
 
 
-def test_a_stream_with_an_end_is_cut_there_however_much_it_has_to_tell() -> None:
-    wake, times = Scripted(SECOND), iter([10.0, 10.0, 10.5, 11.0, 12.0])
-    stream = until(streaming("a", WAITS[0], "b"), 2.0, lambda: next(times))
-    assert list(pieces(stream, wake)) == ["a", "known 2"]
-    assert [wait.timeout_s for wait in wake.waits] == [1.5]
+def test_with_deadline_ends_stream_at_deadline() -> None:
+    notifier, times = ScriptedNotifier(SECOND), iter([10.0, 10.0, 10.5, 11.0, 12.0])
+    stream = with_deadline(stream_of("a", WAITS[0], "b"), 2.0, lambda: next(times))
+    assert list(iterate(stream, notifier)) == ["a", "head 2"]
+    assert [wait.timeout_s for wait in notifier.waits] == [1.5]
 
 
-def test_a_stream_that_ends_before_its_time_is_whole() -> None:
-    assert list(pieces(until(streaming("a", WAITS[0]), 60.0), Scripted(SECOND))) == ["a", "known 2"]
+def test_with_deadline_keeps_stream_that_ends_earlier() -> None:
+    assert list(iterate(with_deadline(stream_of("a", WAITS[0]), 60.0), ScriptedNotifier(SECOND))) == ["a", "head 2"]
 
 
-def test_steps_can_be_taken_by_hand() -> None:
-    steps = next_piece(streaming(WAITS[0]))
+def test_next_item_can_be_driven_manually() -> None:
+    steps = next_item(stream_of(WAITS[0]))
     assert next(steps) == WAITS[0]
     with pytest.raises(StopIteration) as end:
         steps.send(SECOND)
-    assert end.value.value == "known 2"
+    assert end.value.value == "head 2"
 
 
-WAYS: dict[str, Callable[[Stream[str], Scripted], Any]] = {
-    "pieces": lambda stream, wake: list(pieces(stream, wake)),
-    "mapped": lambda stream, wake: list(pieces(mapped(stream, str.upper), wake)),
-    "with an end": lambda stream, wake: list(pieces(until(stream, 60.0), wake)),
-    "one by one": lambda stream, wake: [waited(next_piece(stream), wake) for _ in range(2)],
+DRIVERS: dict[str, Callable[[Stream[str], ScriptedNotifier], Any]] = {
+    "iterate": lambda stream, notifier: list(iterate(stream, notifier)),
+    "map_stream": lambda stream, notifier: list(iterate(map_stream(stream, str.upper), notifier)),
+    "with_deadline": lambda stream, notifier: list(iterate(with_deadline(stream, 60.0), notifier)),
+    "next_item": lambda stream, notifier: [run_blocking(next_item(stream), notifier) for _ in range(2)],
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_goes_wrong_on_the_way_is_told(way: str) -> None:
+@pytest.mark.parametrize("driver", DRIVERS)
+def test_driver_propagates_error_of_stream(driver: str) -> None:
     with pytest.raises(ConnectionError, match="the store is gone"):
-        WAYS[way](failing(), Scripted(SECOND))
+        DRIVERS[driver](failing_stream(), ScriptedNotifier(SECOND))

@@ -1,4 +1,4 @@
-"""Cleaning while others write, clean, crash and forget: each silent job is cleaned once, and no other."""
+"""Closing silent jobs during concurrent writes, crashes and deletions: each job is cleaned once."""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -10,100 +10,102 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.views.record import Change, Record
+from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.services.consumers.projector import rebuild
 from chalicelib.services.ports import Log, Views
-from tests.conformance.anyjob.anyjob import Json, create, create_set, finish, of_job, progress
-from tests.services.jobs.job_sites import TIMEOUT_S, Site
-from tests.services.worlds import Overtaken, World
+from tests.conformance.anyjob.anyjob import Json, create, create_set, finish, job_event, progress
+from tests.services.fakes import OvertakenLog, World
+from tests.services.jobs.job_log import TIMEOUT_S, JobLog
 
 AN_HOUR_S = TIMEOUT_S
 
 
 @pytest.fixture(params=["sqlite", "moto"])
-def site(request: pytest.FixtureRequest, world: World) -> Site:
+def job_log(request: pytest.FixtureRequest, world: World) -> JobLog:
     """A log with jobs, on each store."""
     log: Log = request.getfixturevalue(f"{request.param}_log")
-    return Site(log, request.getfixturevalue(f"{request.param}_views"), world)
+    return JobLog(log, request.getfixturevalue(f"{request.param}_views"), world)
 
 
 @pytest.fixture
-def contended(database: Database, sqlite_views: SqliteViews, world: World) -> Site:
-    """A log with jobs, in a database that others use too."""
-    return Site(SqliteLog(database), sqlite_views, world)
+def shared_job_log(database: Database, sqlite_views: SqliteViews, world: World) -> JobLog:
+    """A log with jobs in a database that several logs share."""
+    return JobLog(SqliteLog(database), sqlite_views, world)
 
 
-def test_a_job_that_speaks_while_it_is_being_cleaned_is_not(contended: Site, database: Database) -> None:
-    """The clean is about to be written when the job goes on."""
-    contended.tell(create(1))
-    contended.pass_s(AN_HOUR_S + 1)
-    log = Overtaken(database, lambda: contended.tell(progress(1)))
-    assert contended.cleaning(log=log).run(1) == 0
-    assert (contended.sessions(), contended.clean()) == ([["create 1"], ["progress 1"]], [])
+def test_run_job_event_before_write_prevents_clean(shared_job_log: JobLog, database: Database) -> None:
+    """An event of the job is written just before its clean event."""
+    shared_job_log.publish_jobs(create(1))
+    shared_job_log.advance_s(AN_HOUR_S + 1)
+    log = OvertakenLog(database, lambda: shared_job_log.publish_jobs(progress(1)))
+    assert shared_job_log.job_timeouts(log=log).run(1) == 0
+    assert (shared_job_log.sessions(), shared_job_log.clean()) == ([["create 1"], ["progress 1"]], [])
 
 
-def test_a_set_whose_job_speaks_while_it_is_being_cleaned_is_not(contended: Site, database: Database) -> None:
-    contended.tell(create_set(7, 1, props={"clean_timeout": "60"}), create(1, 7))
-    contended.pass_s(61)
-    log = Overtaken(database, lambda: contended.tell(progress(1, 7)))
-    assert contended.cleaning(log=log).run(1) == 0
-    assert contended.clean() == []
+def test_run_job_event_before_write_prevents_clean_of_jobset(shared_job_log: JobLog, database: Database) -> None:
+    shared_job_log.publish_jobs(create_set(7, 1, props={"clean_timeout": "60"}), create(1, 7))
+    shared_job_log.advance_s(61)
+    log = OvertakenLog(database, lambda: shared_job_log.publish_jobs(progress(1, 7)))
+    assert shared_job_log.job_timeouts(log=log).run(1) == 0
+    assert shared_job_log.clean() == []
 
 
-@pytest.mark.parametrize("own", [progress(1, 7), of_job("redirect", 1, 7, redirect="n2")], ids=lambda own: own["event"])
-def test_a_job_that_speaks_after_the_look_at_the_log_is_not_cleaned(own: Json, site: Site) -> None:
-    """It was due when the cleaner had read the log, but is not any more."""
-    site.tell(create_set(7, 1), create(1, 7))
-    site.pass_s(AN_HOUR_S + 1)
-    turns = iter([lambda: site.tell(own)])
-
-    def clock() -> int:
-        next(turns, lambda: None)()
-        return site.world.clock()
-
-    assert site.cleaning(clock=clock).run(1) == 0
-    assert site.sessions()[1:] == [[f"{own['event']} 1"]]
-
-
-def test_a_job_that_finishes_after_the_look_at_the_log_is_not_cleaned(site: Site) -> None:
-    site.tell(create(1))
-    site.pass_s(AN_HOUR_S + 1)
-    turns = iter([lambda: site.tell(finish(1))])
+@pytest.mark.parametrize(
+    "event", [progress(1, 7), job_event("redirect", 1, 7, redirect="n2")], ids=lambda event: event["event"]
+)
+def test_run_job_event_after_read_prevents_clean(event: Json, job_log: JobLog) -> None:
+    """The job was due when its state was read, but not when the clean event is written."""
+    job_log.publish_jobs(create_set(7, 1), create(1, 7))
+    job_log.advance_s(AN_HOUR_S + 1)
+    pending_actions = iter([lambda: job_log.publish_jobs(event)])
 
     def clock() -> int:
-        next(turns, lambda: None)()
-        return site.world.clock()
+        next(pending_actions, lambda: None)()
+        return job_log.world.clock()
 
-    assert site.cleaning(clock=clock).run(1) == 0
-    assert site.sessions() == [["create 1"], ["finish 1"]]
+    assert job_log.job_timeouts(clock=clock).run(1) == 0
+    assert job_log.sessions()[1:] == [[f"{event['event']} 1"]]
 
 
-def test_of_many_cleaners_at_once_one_cleans_each(contended: Site) -> None:
+def test_run_finish_after_read_prevents_clean(job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1))
+    job_log.advance_s(AN_HOUR_S + 1)
+    pending_actions = iter([lambda: job_log.publish_jobs(finish(1))])
+
+    def clock() -> int:
+        next(pending_actions, lambda: None)()
+        return job_log.world.clock()
+
+    assert job_log.job_timeouts(clock=clock).run(1) == 0
+    assert job_log.sessions() == [["create 1"], ["finish 1"]]
+
+
+def test_run_concurrently_cleans_each_job_once(shared_job_log: JobLog) -> None:
     numbers = range(1, 41)
-    contended.tell(*map(create, numbers), create_set(7, 1))
-    contended.pass_s(AN_HOUR_S + 1)
+    shared_job_log.publish_jobs(*map(create, numbers), create_set(7, 1))
+    shared_job_log.advance_s(AN_HOUR_S + 1)
     start = threading.Barrier(4)
 
     def run(_: int) -> int:
         start.wait(30)
-        return contended.cleaning().run(1)
+        return shared_job_log.job_timeouts().run(1)
 
     with ThreadPoolExecutor(4) as pool:
         assert sum(pool.map(run, range(4), timeout=60)) == 41
-    found = sorted(text for commit in contended.sessions()[1:] for text in commit)
-    assert found == sorted([*(f"clean {number}" for number in numbers), "cleanJobSet 7"])
+    cleaned = sorted(text for commit in shared_job_log.sessions()[1:] for text in commit)
+    assert cleaned == sorted([*(f"clean {number}" for number in numbers), "cleanJobSet 7"])
 
 
 class Crash(Exception):
-    """The process ends."""
+    """Simulates the end of the process."""
 
 
-class Crashing:
-    """Views through which the process ends just before or after some write."""
+class CrashingViews:
+    """Views in which the process crashes just before or after a write."""
 
-    def __init__(self, views: Views, left: int, writes: bool) -> None:
+    def __init__(self, views: Views, remaining: int, writes: bool) -> None:
         self._views = views
-        self._left = left
+        self._remaining = remaining
         self._writes = writes
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
@@ -112,12 +114,12 @@ class Crashing:
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
         return self._views.range(view, start, end, backwards)
 
-    def put(self, changes: Sequence[Change]) -> list[Change]:
-        self._left -= 1
-        if self._left == 0 and not self._writes:
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        self._remaining -= 1
+        if self._remaining == 0 and not self._writes:
             raise Crash
         refused = self._views.put(changes)
-        if self._left == 0:
+        if self._remaining == 0:
             raise Crash
         return refused
 
@@ -126,80 +128,80 @@ class Crashing:
 
 
 @pytest.mark.parametrize("writes", [False, True], ids=["before", "after"])
-@pytest.mark.parametrize("left", [1, 2], ids=["the records", "the checkpoint"])
-def test_a_cleaner_that_crashed_at_a_write_is_made_good_by_the_next(site: Site, left: int, writes: bool) -> None:
-    site.tell(*map(create, range(1, 6)), finish(2), create_set(7, 1), progress(3))
-    site.tell(finish(4))
+@pytest.mark.parametrize("remaining", [1, 2], ids=["the records", "the checkpoint"])
+def test_run_after_crash_at_view_write_completes(job_log: JobLog, remaining: int, writes: bool) -> None:
+    job_log.publish_jobs(*map(create, range(1, 6)), finish(2), create_set(7, 1), progress(3))
+    job_log.publish_jobs(finish(4))
     with pytest.raises(Crash):
-        site.cleaning(Crashing(site.views, left, writes)).run(1)
-    site.tell(finish(5))
-    site.pass_s(AN_HOUR_S + 1)
-    assert sorted(site.clean()) == ["clean 1", "clean 3", "cleanJobSet 7"]
-    assert site.clean() == []
+        job_log.job_timeouts(CrashingViews(job_log.views, remaining, writes)).run(1)
+    job_log.publish_jobs(finish(5))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert sorted(job_log.clean()) == ["clean 1", "clean 3", "cleanJobSet 7"]
+    assert job_log.clean() == []
 
 
-class Dying(SqliteLog):
-    """A log whose writer ends after so many writes."""
+class CrashingLog(SqliteLog):
+    """A log that crashes after a number of writes."""
 
-    def __init__(self, database: Database, left: int) -> None:
+    def __init__(self, database: Database, remaining: int) -> None:
         super().__init__(database)
-        self._left = left
+        self._remaining = remaining
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[object], now_s: int) -> None:
         super().append(commits, receipts, now_s)  # type: ignore[arg-type]
-        self._left -= 1
-        if not self._left:
+        self._remaining -= 1
+        if not self._remaining:
             raise Crash
 
 
-def test_a_cleaner_that_crashed_after_some_cleans_does_not_repeat_them(contended: Site, database: Database) -> None:
-    contended.tell(*map(create, range(1, 6)))
-    contended.pass_s(AN_HOUR_S + 1)
+def test_run_after_crash_does_not_repeat_cleans(shared_job_log: JobLog, database: Database) -> None:
+    shared_job_log.publish_jobs(*map(create, range(1, 6)))
+    shared_job_log.advance_s(AN_HOUR_S + 1)
     with pytest.raises(Crash):
-        contended.cleaning(log=Dying(database, 2)).run(1)
-    assert (len(contended.clean()), contended.clean()) == (3, [])
-    assert sorted(contended.sessions()[1:]) == [[f"clean {number}"] for number in range(1, 6)]
+        shared_job_log.job_timeouts(log=CrashingLog(database, 2)).run(1)
+    assert (len(shared_job_log.clean()), shared_job_log.clean()) == (3, [])
+    assert sorted(shared_job_log.sessions()[1:]) == [[f"clean {number}"] for number in range(1, 6)]
 
 
-def test_many_silent_jobs_are_all_cleaned_however_many_that_takes_at_once(contended: Site) -> None:
-    contended.tell(*map(create, range(250)))
-    contended.pass_s(AN_HOUR_S + 1)
-    found: list[str] = []
-    while some := contended.clean():
-        found += some
-        contended.project()
-    assert sorted(found) == sorted(f"clean {number}" for number in range(250))
+def test_run_repeated_cleans_many_jobs(shared_job_log: JobLog) -> None:
+    shared_job_log.publish_jobs(*map(create, range(250)))
+    shared_job_log.advance_s(AN_HOUR_S + 1)
+    cleaned: list[str] = []
+    while batch := shared_job_log.clean():
+        cleaned += batch
+        shared_job_log.project()
+    assert sorted(cleaned) == sorted(f"clean {number}" for number in range(250))
 
 
-def test_what_seems_due_but_is_over_keeps_nobody_from_being_cleaned(contended: Site) -> None:
-    """Whoever creates jobs again that have finished does not open them."""
+def test_run_recreated_ended_jobs_do_not_block_others(shared_job_log: JobLog) -> None:
+    """Creating ended jobs again does not open them."""
     numbers = range(150)
-    contended.tell(*map(create, numbers), *map(finish, numbers))
-    contended.tell(*map(create, numbers))
-    contended.tell(create(900))
-    contended.project()
-    contended.pass_s(AN_HOUR_S + 1)
-    assert (contended.clean(), contended.clean()) == (["clean 900"], [])
+    shared_job_log.publish_jobs(*map(create, numbers), *map(finish, numbers))
+    shared_job_log.publish_jobs(*map(create, numbers))
+    shared_job_log.publish_jobs(create(900))
+    shared_job_log.project()
+    shared_job_log.advance_s(AN_HOUR_S + 1)
+    assert (shared_job_log.clean(), shared_job_log.clean()) == (["clean 900"], [])
 
 
-def test_a_rebuild_of_the_views_forgets_no_open_job_and_cleans_none_twice(site: Site) -> None:
-    site.tell(create(1), create(2))
-    site.project()
-    site.clean()
-    rebuild(1, site.log, site.views, lambda *_: None)
-    site.tell(finish(2))
-    site.pass_s(AN_HOUR_S + 1)
-    assert (site.clean(), site.clean()) == (["clean 1"], [])
+def test_run_after_view_rebuild_cleans_open_jobs_once(job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1), create(2))
+    job_log.project()
+    job_log.clean()
+    rebuild(1, job_log.log, job_log.views, lambda *_: None)
+    job_log.publish_jobs(finish(2))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert (job_log.clean(), job_log.clean()) == (["clean 1"], [])
 
 
-def test_an_open_job_that_is_forgotten_keeps_no_other_from_being_cleaned(contended: Site) -> None:
-    """Its creation is past retention, and the views were built anew since."""
-    contended.tell(create(1))
-    contended.tell(create(2))
-    contended.project()
-    contended.clean()
-    assert isinstance(contended.log, SqliteLog)
-    assert contended.log.forget(1, 1) == 1
-    rebuild(1, contended.log, contended.views, lambda *_: None, contended.log.start(1))
-    contended.pass_s(AN_HOUR_S + 1)
-    assert "clean 2" in contended.clean()
+def test_run_job_deleted_by_retention_does_not_block_others(shared_job_log: JobLog) -> None:
+    """Retention has deleted its creation, and the views were rebuilt since then."""
+    shared_job_log.publish_jobs(create(1))
+    shared_job_log.publish_jobs(create(2))
+    shared_job_log.project()
+    shared_job_log.clean()
+    assert isinstance(shared_job_log.log, SqliteLog)
+    assert shared_job_log.log.delete_up_to(1, 1) == 1
+    rebuild(1, shared_job_log.log, shared_job_log.views, lambda *_: None, shared_job_log.log.start(1))
+    shared_job_log.advance_s(AN_HOUR_S + 1)
+    assert "clean 2" in shared_job_log.clean()

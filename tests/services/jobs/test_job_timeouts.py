@@ -1,4 +1,4 @@
-"""Cleaning: what has been silent for longer than its timeout is said to be cleaned, once, and nothing else is."""
+"""Closing silent jobs: jobs without events for longer than their timeout are cleaned once."""
 
 import pytest
 
@@ -12,204 +12,215 @@ from tests.conformance.anyjob.anyjob import (
     Json,
     create,
     create_set,
-    ended,
     finish,
     finish_set,
-    of_job,
-    planned,
+    finished_job,
+    job_event,
+    planned_job,
     progress,
     without,
 )
-from tests.domain.test_jobs import raw
-from tests.services.jobs.job_sites import TIMEOUT_S, Site, own_of
-from tests.services.worlds import World
+from tests.domain.test_jobs import core_event
+from tests.services.fakes import World
+from tests.services.jobs.job_log import TIMEOUT_S, JobLog, native_events
 
 AN_HOUR_S = TIMEOUT_S
 LARGE = "x" * 100_000
 
 
 @pytest.fixture(params=["sqlite", "moto"])
-def site(request: pytest.FixtureRequest, world: World) -> Site:
+def job_log(request: pytest.FixtureRequest, world: World) -> JobLog:
     """A log with jobs, on each store."""
     log: Log = request.getfixturevalue(f"{request.param}_log")
-    return Site(log, request.getfixturevalue(f"{request.param}_views"), world)
+    return JobLog(log, request.getfixturevalue(f"{request.param}_views"), world)
 
 
-def last(site: Site) -> Json:
-    """The last event of the log, in the vocabulary's JSON."""
-    (commit,) = site.log.read(site.server, site.log.head(site.server).session - 1)
-    return own_of(commit)[-1]
+def last_event(job_log: JobLog) -> Json:
+    """The last event of the log, in the JSON of the vocabulary."""
+    (commit,) = job_log.log.read(job_log.server, job_log.log.head(job_log.server).session - 1)
+    return native_events(commit)[-1]
 
 
-def test_a_silent_job_is_cleaned_once_with_its_fields(site: Site) -> None:
-    site.tell(EVENTS["create"], {**EVENTS["redirect"], "redirect": "n2"})
-    site.pass_s(AN_HOUR_S)
-    assert site.clean() == []
-    site.pass_s(1)
-    assert site.clean() == ["clean 117"]
-    own = {**EVENTS["clean"], "node": "n2", "time": site.world.now_ms // 1000}
-    assert without(last(site), "eventId") == own
-    assert site.state("job", 117)["state"] == "cleaned"
+def test_run_silent_job_is_cleaned_once_with_fields(job_log: JobLog) -> None:
+    job_log.publish_jobs(EVENTS["create"], {**EVENTS["redirect"], "redirect": "n2"})
+    job_log.advance_s(AN_HOUR_S)
+    assert job_log.clean() == []
+    job_log.advance_s(1)
+    assert job_log.clean() == ["clean 117"]
+    event = {**EVENTS["clean"], "node": "n2", "time": job_log.world.now_ms // 1000}
+    assert without(last_event(job_log), "eventId") == event
+    assert job_log.state("job", 117)["state"] == "cleaned"
     for _ in range(3):
-        site.pass_s(10 * AN_HOUR_S)
-        assert "clean 117" not in site.clean()
+        job_log.advance_s(10 * AN_HOUR_S)
+        assert "clean 117" not in job_log.clean()
 
 
-def test_what_is_too_large_for_the_stored_state_is_in_the_clean_all_the_same(site: Site) -> None:
-    site.tell(create(1, params={"a": LARGE}, props=PROPS))
-    site.project()
-    site.pass_s(AN_HOUR_S + 1)
-    assert site.clean() == ["clean 1"]
-    assert (last(site)["params"], last(site)["props"]) == ({"a": LARGE}, PROPS)
+def test_run_clean_event_has_fields_too_large_for_views(job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1, params={"a": LARGE}, props=PROPS))
+    job_log.project()
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert job_log.clean() == ["clean 1"]
+    assert (last_event(job_log)["params"], last_event(job_log)["props"]) == ({"a": LARGE}, PROPS)
 
 
 @pytest.mark.parametrize(
-    "own",
+    "event",
     [
         progress(1, state="run"),
         progress(1, progress="1/2"),
         progress(1, log=LOG),
-        of_job("redirect", 1, redirect="n2"),
+        job_event("redirect", 1, redirect="n2"),
         create(1),
     ],
-    ids=lambda own: f"A-20 {own['event']}",
+    ids=lambda event: f"A-20 {event['event']}",
 )
-def test_whatever_a_job_says_pushes_its_deadline(own: Json, site: Site) -> None:
-    site.tell(create(1))
+def test_run_event_of_job_extends_its_timeout(event: Json, job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1))
     for _ in range(3):
-        site.pass_s(AN_HOUR_S - 1)
-        assert site.clean() == []
-        site.tell(own)
-    site.pass_s(AN_HOUR_S)
-    assert site.clean() == []
-    site.pass_s(1)
-    assert site.clean() == ["clean 1"]
+        job_log.advance_s(AN_HOUR_S - 1)
+        assert job_log.clean() == []
+        job_log.publish_jobs(event)
+    job_log.advance_s(AN_HOUR_S)
+    assert job_log.clean() == []
+    job_log.advance_s(1)
+    assert job_log.clean() == ["clean 1"]
 
 
-@pytest.mark.parametrize("end", [finish(1), of_job("clean", 1)], ids=lambda own: str(own["event"]))
-@pytest.mark.parametrize("after", [[], [progress(1)], [of_job("redirect", 1, redirect="n2")], [create(1)]], ids=len)
-def test_a_job_that_is_over_is_not_cleaned(end: Json, after: list[Json], site: Site) -> None:
-    site.tell(create(1), end)
+@pytest.mark.parametrize("end", [finish(1), job_event("clean", 1)], ids=lambda event: str(event["event"]))
+@pytest.mark.parametrize("after", [[], [progress(1)], [job_event("redirect", 1, redirect="n2")], [create(1)]], ids=len)
+def test_run_ended_job_is_not_cleaned(end: Json, after: list[Json], job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1), end)
     if after:
-        site.tell(*after)
-    site.pass_s(10 * AN_HOUR_S)
-    assert site.clean() == []
+        job_log.publish_jobs(*after)
+    job_log.advance_s(10 * AN_HOUR_S)
+    assert job_log.clean() == []
 
 
-def test_a_job_that_nobody_created_is_not_cleaned(site: Site) -> None:
-    site.tell(of_job("redirect", 1, redirect="n2"), of_job("redirect", 2, 7, redirect="n2"))
-    site.pass_s(10 * AN_HOUR_S)
-    assert site.clean() == []
+def test_run_job_without_creation_is_not_cleaned(job_log: JobLog) -> None:
+    job_log.publish_jobs(job_event("redirect", 1, redirect="n2"), job_event("redirect", 2, 7, redirect="n2"))
+    job_log.advance_s(10 * AN_HOUR_S)
+    assert job_log.clean() == []
 
 
 @pytest.mark.parametrize(
     ("text", "after_s"),
     [("60", 60), ("0", 0), ("7200", 7200), ("", AN_HOUR_S), ("soon", AN_HOUR_S), ("-5", AN_HOUR_S), ("1e3", AN_HOUR_S)],
 )
-def test_the_prop_clean_timeout_counts_if_it_is_a_number(text: str, after_s: float, site: Site) -> None:
-    site.tell(create(1, props={"clean_timeout": text}))
-    site.tell(create_set(7, 1, props={"clean_timeout": text}))
-    site.pass_s(after_s)
-    assert site.clean() == []
-    site.pass_s(1)
-    assert sorted(site.clean()) == ["clean 1", "cleanJobSet 7"]
+def test_run_uses_clean_timeout_property_if_numeric(text: str, after_s: float, job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1, props={"clean_timeout": text}))
+    job_log.publish_jobs(create_set(7, 1, props={"clean_timeout": text}))
+    job_log.advance_s(after_s)
+    assert job_log.clean() == []
+    job_log.advance_s(1)
+    assert sorted(job_log.clean()) == ["clean 1", "cleanJobSet 7"]
 
 
 @pytest.mark.parametrize("text", ["9" * 30, "9" * 400], ids=len)
-def test_a_timeout_beyond_all_time_is_never_over(text: str, site: Site) -> None:
-    site.tell(create(1, props={"clean_timeout": text}), create(2))
-    site.pass_s(100 * 365 * 24 * 3600)
-    assert site.clean() == ["clean 2"]
+def test_run_huge_timeout_never_expires(text: str, job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1, props={"clean_timeout": text}), create(2))
+    job_log.advance_s(100 * 365 * 24 * 3600)
+    assert job_log.clean() == ["clean 2"]
 
 
-def test_a_set_is_kept_alive_by_the_events_of_its_jobs(site: Site) -> None:
-    site.tell(create_set(7, 2), create(1, 7))
-    for own in (progress(1, 7), create(2, 7), of_job("redirect", 2, 7, redirect="n2"), finish(1, 7), progress(2, 7)):
-        site.pass_s(AN_HOUR_S - 1)
-        assert "cleanJobSet 7" not in site.clean()
-        site.tell(own)
-    site.pass_s(AN_HOUR_S + 1)
-    assert sorted(site.clean())[-1:] in (["clean 2"], ["cleanJobSet 7"])
+def test_run_events_of_jobs_extend_timeout_of_jobset(job_log: JobLog) -> None:
+    job_log.publish_jobs(create_set(7, 2), create(1, 7))
+    for event in (
+        progress(1, 7),
+        create(2, 7),
+        job_event("redirect", 2, 7, redirect="n2"),
+        finish(1, 7),
+        progress(2, 7),
+    ):
+        job_log.advance_s(AN_HOUR_S - 1)
+        assert "cleanJobSet 7" not in job_log.clean()
+        job_log.publish_jobs(event)
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert sorted(job_log.clean())[-1:] in (["clean 2"], ["cleanJobSet 7"])
 
 
-def test_the_clean_of_a_set_lists_its_jobs_with_their_states(site: Site) -> None:
-    jobs = [planned("a"), planned("b"), planned("c"), planned("d")]
-    site.tell(create_set(7, jobs, node="global", props={**PROPS, "clean_timeout": "60"}))
-    site.tell(create(1, 7, type="a"), create(2, 7, type="b", params=PARAMS), create(3, 7, type="c"))
-    site.tell(finish(1, 7, type="a", success="0"), progress(2, 7, type="b", state="run", progress="1/2"))
-    site.pass_s(61)
-    assert site.clean() == ["cleanJobSet 7"]
-    assert without(last(site), "eventId", "time") == {
+def test_run_clean_event_of_jobset_lists_its_jobs(job_log: JobLog) -> None:
+    jobs = [planned_job("a"), planned_job("b"), planned_job("c"), planned_job("d")]
+    job_log.publish_jobs(create_set(7, jobs, node="global", props={**PROPS, "clean_timeout": "60"}))
+    job_log.publish_jobs(create(1, 7, type="a"), create(2, 7, type="b", params=PARAMS), create(3, 7, type="c"))
+    job_log.publish_jobs(finish(1, 7, type="a", success="0"), progress(2, 7, type="b", state="run", progress="1/2"))
+    job_log.advance_s(61)
+    assert job_log.clean() == ["cleanJobSet 7"]
+    assert without(last_event(job_log), "eventId", "time") == {
         "event": "cleanJobSet",
         "node": "global",
         "id": 7,
         "props": {**PROPS, "clean_timeout": "60"},
         "jobs": [
-            ended(1, type="a", success="0"),
-            {**planned("b"), "params": PARAMS, "id": 2, "state": "run", "progress": "1/2"},
-            {**planned("c"), "id": 3, "state": "created"},
-            {**planned("d"), "state": "planned"},
+            finished_job(1, type="a", success="0"),
+            {**planned_job("b"), "params": PARAMS, "id": 2, "state": "run", "progress": "1/2"},
+            {**planned_job("c"), "id": 3, "state": "created"},
+            {**planned_job("d"), "state": "planned"},
         ],
     }
-    assert (site.state("jobset", 7)["state"], site.clean()) == ("cleaned", [])
+    assert (job_log.state("jobset", 7)["state"], job_log.clean()) == ("cleaned", [])
 
 
-@pytest.mark.parametrize("own", [finish(1, 7), finish_set(7, 1)], ids=lambda own: str(own["event"]))
-def test_a_finished_set_is_not_cleaned(own: Json, site: Site) -> None:
-    site.tell(create_set(7, 1), create(1, 7), own)
-    site.pass_s(10 * AN_HOUR_S)
-    assert "cleanJobSet 7" not in site.clean()
+@pytest.mark.parametrize("event", [finish(1, 7), finish_set(7, 1)], ids=lambda event: str(event["event"]))
+def test_run_finished_jobset_is_not_cleaned(event: Json, job_log: JobLog) -> None:
+    job_log.publish_jobs(create_set(7, 1), create(1, 7), event)
+    job_log.advance_s(10 * AN_HOUR_S)
+    assert "cleanJobSet 7" not in job_log.clean()
 
 
-def test_a_set_with_a_stranger_in_it_is_cleaned_like_others(site: Site) -> None:
-    """A redirect of a job that nobody created says nothing of what it is."""
-    site.tell(create_set(7, 1), of_job("redirect", 9, 7, redirect="n2"), create(5))
-    site.pass_s(AN_HOUR_S + 1)
-    assert sorted(site.clean()) == ["clean 5", "cleanJobSet 7"]
+def test_run_jobset_with_unknown_job_is_cleaned(job_log: JobLog) -> None:
+    """A redirect does not create the job."""
+    job_log.publish_jobs(create_set(7, 1), job_event("redirect", 9, 7, redirect="n2"), create(5))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert sorted(job_log.clean()) == ["clean 5", "cleanJobSet 7"]
 
 
-def test_a_set_too_large_to_be_listed_does_not_keep_others_from_being_cleaned(site: Site) -> None:
-    jobs = [planned(text="x" * 6_800) for _ in range(50)]
-    site.tell(create_set(7, jobs))
+def test_run_oversized_jobset_does_not_block_others(job_log: JobLog) -> None:
+    jobs = [planned_job(text="x" * 6_800) for _ in range(50)]
+    job_log.publish_jobs(create_set(7, jobs))
     for number in range(50):
-        site.tell(finish(number, 7)) if number else site.tell(create(0, 7, params={"text": "y" * 100_000}))
-    site.tell(create(900))
-    site.pass_s(AN_HOUR_S + 1)
-    assert "clean 900" in site.clean()
+        job_log.publish_jobs(finish(number, 7)) if number else job_log.publish_jobs(
+            create(0, 7, params={"text": "y" * 100_000})
+        )
+    job_log.publish_jobs(create(900))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert "clean 900" in job_log.clean()
 
 
-ODD: list[NewEvent] = [
+INVALID_EVENTS: list[NewEvent] = [
     NewEvent(type=()),
     NewEvent(type=(), key="/job/1"),
     NewEvent(type=("job",), key="/job/1"),
     NewEvent(type=("job", "create", "n1", "backup"), key="/job/1"),
     NewEvent.model_validate({"type": ["job", "create", "n1", "backup"], "key": "/job/1",
                              "payload": {"type": "binary", "name": "create", "data": "MTIz"}}),
-    raw("job/create/n1/backup", "/job/1", {"params": 1}),
-    raw("job/create/n1/backup", "/job/1", {"jobset": True}),
-    raw("jobset/createJobSet/n1", "/jobset/7", {"jobs": [{}]}),
+    core_event("job/create/n1/backup", "/job/1", {"params": 1}),
+    core_event("job/create/n1/backup", "/job/1", {"jobset": True}),
+    core_event("jobset/createJobSet/n1", "/jobset/7", {"jobs": [{}]}),
 ]  # fmt: skip
 
 
-def test_events_that_do_not_follow_the_vocabulary_are_passed_over(site: Site) -> None:
-    for event in ODD:
-        site.write(event)
-    site.tell(create(2))
-    site.pass_s(AN_HOUR_S + 1)
-    assert site.clean() == ["clean 2"]
+def test_run_ignores_invalid_events(job_log: JobLog) -> None:
+    for event in INVALID_EVENTS:
+        job_log.write(event)
+    job_log.publish_jobs(create(2))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert job_log.clean() == ["clean 2"]
 
 
-def test_a_job_written_by_hand_with_few_fields_is_cleaned_too(site: Site) -> None:
-    site.write(raw("job/create/n1/backup", "/job/1", {}), raw("job/create/n1/backup", "/job/2", {"props": {"a": "b"}}))
-    site.write(raw("jobset/createJobSet/n1", "/jobset/7", {"jobs": [{"node": "n1", "type": "backup"}]}))
-    site.pass_s(AN_HOUR_S + 1)
-    assert sorted(site.clean()) == ["clean 1", "clean 2", "cleanJobSet 7"]
+def test_run_job_with_few_fields_is_cleaned(job_log: JobLog) -> None:
+    job_log.write(
+        core_event("job/create/n1/backup", "/job/1", {}),
+        core_event("job/create/n1/backup", "/job/2", {"props": {"a": "b"}}),
+    )
+    job_log.write(core_event("jobset/createJobSet/n1", "/jobset/7", {"jobs": [{"node": "n1", "type": "backup"}]}))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert sorted(job_log.clean()) == ["clean 1", "clean 2", "cleanJobSet 7"]
 
 
-def test_jobs_of_another_organization_are_its_own_matter(site: Site) -> None:
-    other = Site(site.log, site.views, site.world, server=2)
-    site.tell(create(1))
-    other.tell(create(1), create(2))
-    site.pass_s(AN_HOUR_S + 1)
-    assert (site.clean(), other.log.head(2).session) == (["clean 1"], 1)
+def test_run_cleans_only_its_organization(job_log: JobLog) -> None:
+    other = JobLog(job_log.log, job_log.views, job_log.world, server=2)
+    job_log.publish_jobs(create(1))
+    other.publish_jobs(create(1), create(2))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert (job_log.clean(), other.log.head(2).session) == (["clean 1"], 1)
     assert sorted(other.clean()) == ["clean 1", "clean 2"]

@@ -1,4 +1,4 @@
-"""Retention, compared with a list of events: what is forgotten, and that no reader sees it."""
+"""Retention compared with a list of events: the boundary is exact, and no reader sees expired events."""
 
 import json
 from collections.abc import Iterator
@@ -19,21 +19,21 @@ from chalicelib.domain.log.commit import Commit, next_commit
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
-from chalicelib.services.feeds.feed import FeedQuery, follow
-from chalicelib.services.feeds.notifiers import Bell
+from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
+from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import Forgotten, Retention
+from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from chalicelib.services.reading.server_query import ServerQuery, query_server
 from chalicelib.services.reading.timeseries import timeseries
-from tests.services.worlds import NOW_MS, append
+from tests.services.fakes import NOW_MS, append
 
 ALL = Selection()
 TYPE = Selection(types=(("job", "start"),))
-MOST = 1_000
+MAX_EVENTS = 1_000
 
 STEPS = st.lists(st.tuples(st.sampled_from([0, 0, 1, 2, 700, 5_000]), st.integers(1, 6)), max_size=12)
-"""Milliseconds before each commit, and how many events it has."""
+"""Milliseconds before each commit, and its number of events."""
 COUNTS = st.integers(1, 12)
 AGES = st.sampled_from([0.0, 0.001, 0.002, 0.7, 1.5, 5.0, 60.0])
 
@@ -42,15 +42,15 @@ _servers = count(1)
 
 @dataclass
 class Store:
-    """A log and its views; each example has a server of its own."""
+    """A log and its reader. Each example uses a new server."""
 
     log: SqliteLog
-    present: LogReader
+    reader: LogReader
 
 
 @dataclass
-class Written:
-    """What was written to one server, and the time."""
+class WrittenLog:
+    """The commits written to one server, and a clock."""
 
     store: Store
     server: int = field(default_factory=lambda: next(_servers))
@@ -61,7 +61,6 @@ class Written:
         return self.now_ms
 
     def write(self, later_ms: int, events: int) -> None:
-        """Append a commit."""
         self.now_ms += later_ms
         head = self.commits[-1].head if self.commits else Head(self.server)
         request = append(*(f"/{n}" for n in range(events)), server=self.server)
@@ -69,18 +68,17 @@ class Written:
         self.store.log.append(self.commits[-1:], [], self.now_ms // 1000)
 
     def retention(self, age_s: float | None = None, events: int | None = None) -> Retention:
-        """One that has not looked yet."""
+        """A new instance without cached state."""
         return Retention(self.store.log, self.clock, age_s, events)
 
     @property
     def ids(self) -> list[int]:
-        """The EventIds, in order."""
         return [event.event_id for commit in self.commits for event in commit.events]
 
-    def forgotten(self, age_s: float | None, events: int | None) -> int:
-        """The last EventId that is past one of the two; 0 if none is."""
+    def last_expired(self, age_s: float | None, events: int | None) -> int:
+        """The last EventId that has expired by age or count, or 0."""
         oldest = 0 if age_s is None else self.now_ms * 1000 - int(age_s * 1_000_000)
-        old = [commit.last for commit in self.commits if commit.last < oldest]
+        old = [commit.last_event_id for commit in self.commits if commit.last_event_id < oldest]
         too_many = [] if events is None else self.ids[:-events]
         return max([0, *old, *too_many])
 
@@ -96,126 +94,129 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     views_database.close()
 
 
-def told(forgotten: Forgotten) -> tuple[int, int, int]:
-    """All that readers use of it: the last commit that is forgotten whole, and the last event."""
-    return forgotten.before.session, forgotten.before.last, forgotten.last
+def boundary_values(boundary: RetentionBoundary) -> tuple[int, int, int]:
+    """The values readers use: session and EventId of the last expired commit, and the last expired EventId."""
+    return boundary.head.session, boundary.head.last_event_id, boundary.event_id
 
 
-def expected(written: Written, last: int) -> tuple[int, int, int]:
-    """What has to be told if `last` is the last EventId that is forgotten."""
-    whole = [commit for commit in written.commits if commit.last <= last]
-    return len(whole), whole[-1].last if whole else 0, last
+def boundary_at(written: WrittenLog, last: int) -> tuple[int, int, int]:
+    """The expected boundary if `last` is the last expired EventId."""
+    expired = [commit for commit in written.commits if commit.last_event_id <= last]
+    return len(expired), expired[-1].last_event_id if expired else 0, last
 
 
-def ids_of(wires: list[str]) -> list[int]:
-    """The EventIds of events."""
-    return [json.loads(wire)["eventId"] for wire in wires]
+def ids_of(texts: list[str]) -> list[int]:
+    return [json.loads(text)["eventId"] for text in texts]
 
 
-def followed(written: Written, retention: Retention, after: int | None, limit: int | None = None) -> EventSeq:
-    """What a reader gets at once."""
-    return follow(FeedQuery(written.server, ALL, after, limit), written.store.present, Bell(), retention)
+def poll(written: WrittenLog, retention: Retention, after: int | None, limit: int | None = None) -> EventSeq:
+    """Poll without waiting."""
+    return long_poll_blocking(
+        FeedQuery(written.server, ALL, after, limit), written.store.reader, CommitNotifier(), retention
+    )
 
 
 def positions(ids: list[int]) -> list[int]:
-    """All places in and about a log."""
+    """All EventIds of a log, and those next to them."""
     return sorted({0, *ids, *(event_id - 1 for event_id in ids), *(event_id + 1 for event_id in ids)})
 
 
 @settings(deadline=None)
 @given(STEPS, COUNTS)
-def test_the_last_events_are_kept_and_no_more(store: Store, steps: list[tuple[int, int]], events: int) -> None:
-    written = Written(store)
-    following = written.retention(events=events)
-    assert told(following.forgotten(written.server)) == (0, 0, 0)
+def test_retention_by_count_keeps_last_events(store: Store, steps: list[tuple[int, int]], events: int) -> None:
+    written = WrittenLog(store)
+    incremental = written.retention(events=events)
+    assert boundary_values(incremental.boundary(written.server)) == (0, 0, 0)
     for step in steps:
         written.write(*step)
-        wanted = expected(written, written.forgotten(None, events))
-        assert told(following.forgotten(written.server)) == wanted
-        assert told(written.retention(events=events).forgotten(written.server)) == wanted
+        expected_boundary = boundary_at(written, written.last_expired(None, events))
+        assert boundary_values(incremental.boundary(written.server)) == expected_boundary
+        assert boundary_values(written.retention(events=events).boundary(written.server)) == expected_boundary
 
 
 @settings(deadline=None)
 @given(STEPS, AGES, st.sampled_from([0, 1, 2, 700, 5_000, 100_000]))
-def test_what_is_older_is_forgotten(store: Store, steps: list[tuple[int, int]], age_s: float, later_ms: int) -> None:
-    written = Written(store)
-    following = written.retention(age_s)
+def test_retention_by_age_expires_older_events(
+    store: Store, steps: list[tuple[int, int]], age_s: float, later_ms: int
+) -> None:
+    written = WrittenLog(store)
+    incremental = written.retention(age_s)
     for step in steps:
         written.write(*step)
-        wanted = expected(written, written.forgotten(age_s, None))
-        assert told(following.forgotten(written.server)) == wanted
+        expected_boundary = boundary_at(written, written.last_expired(age_s, None))
+        assert boundary_values(incremental.boundary(written.server)) == expected_boundary
     written.now_ms += later_ms
-    wanted = expected(written, written.forgotten(age_s, None))
-    assert told(following.forgotten(written.server)) == wanted
+    expected_boundary = boundary_at(written, written.last_expired(age_s, None))
+    assert boundary_values(incremental.boundary(written.server)) == expected_boundary
 
 
 @settings(deadline=None)
 @given(STEPS, AGES, COUNTS)
-def test_of_age_and_count_the_stricter_holds(
+def test_retention_by_age_and_count_applies_stricter(
     store: Store, steps: list[tuple[int, int]], age_s: float, events: int
 ) -> None:
-    written = Written(store)
+    written = WrittenLog(store)
     for step in steps:
         written.write(*step)
-    forgotten = written.retention(age_s, events).forgotten(written.server)
-    assert told(forgotten) == expected(written, written.forgotten(age_s, events))
+    boundary = written.retention(age_s, events).boundary(written.server)
+    assert boundary_values(boundary) == boundary_at(written, written.last_expired(age_s, events))
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.none() | AGES, st.none() | COUNTS)
-def test_a_feed_is_torn_exactly_if_something_after_its_position_is_forgotten(
+def test_feed_is_torn_if_and_only_if_events_after_it_expired(
     store: Store, steps: list[tuple[int, int]], age_s: float | None, events: int | None
 ) -> None:
-    written = Written(store)
+    written = WrittenLog(store)
     for step in steps:
         written.write(*step)
-    retention, last = written.retention(age_s, events), written.forgotten(age_s, events)
-    forgotten = [event_id for event_id in written.ids if event_id <= last]
+    retention, last = written.retention(age_s, events), written.last_expired(age_s, events)
+    expired_ids = [event_id for event_id in written.ids if event_id <= last]
     head = written.ids[-1] if written.ids else 0
     for after in positions(written.ids):
-        seq = followed(written, retention, after)
+        seq = poll(written, retention, after)
         rest = [event_id for event_id in written.ids if event_id > max(after, last)]
-        if any(event_id > after for event_id in forgotten):
-            assert seq == Torn(forgotten[-1])
+        if any(event_id > after for event_id in expired_ids):
+            assert seq == Torn(expired_ids[-1])
         elif rest:
             assert isinstance(seq, NonEmpty)
-            assert (ids_of(seq.wires), seq.event_id) == (rest, head)
+            assert (ids_of(seq.texts), seq.event_id) == (rest, head)
         else:
             assert seq == Empty(head)
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.none() | AGES, st.none() | COUNTS, st.none() | st.integers(-7, -1) | st.integers(1, 7))
-def test_without_a_position_the_feed_begins_with_what_is_kept(
+def test_feed_without_position_begins_with_first_kept_event(
     store: Store, steps: list[tuple[int, int]], age_s: float | None, events: int | None, limit: int | None
 ) -> None:
-    written = Written(store)
+    written = WrittenLog(store)
     for step in steps:
         written.write(*step)
-    kept = [event_id for event_id in written.ids if event_id > written.forgotten(age_s, events)]
-    seq = followed(written, written.retention(age_s, events), None, limit)
-    wanted = kept[:limit] if limit is None or limit > 0 else kept[: limit - 1 : -1]
-    assert (ids_of(seq.wires) if isinstance(seq, NonEmpty) else []) == wanted
+    kept = [event_id for event_id in written.ids if event_id > written.last_expired(age_s, events)]
+    seq = poll(written, written.retention(age_s, events), None, limit)
+    expected_boundary = kept[:limit] if limit is None or limit > 0 else kept[: limit - 1 : -1]
+    assert (ids_of(seq.texts) if isinstance(seq, NonEmpty) else []) == expected_boundary
     assert isinstance(seq, NonEmpty) == bool(kept)
 
 
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.none() | AGES, st.none() | COUNTS, st.data())
-def test_no_query_tells_what_is_forgotten(
+def test_queries_do_not_return_expired_events(
     store: Store, steps: list[tuple[int, int]], age_s: float | None, events: int | None, data: st.DataObject
 ) -> None:
-    written = Written(store)
+    written = WrittenLog(store)
     for step in steps:
         written.write(*step)
     retention = written.retention(age_s, events)
-    kept = [event_id for event_id in written.ids if event_id > written.forgotten(age_s, events)]
+    kept = [event_id for event_id in written.ids if event_id > written.last_expired(age_s, events)]
     servers = [written.server]
     for selection in (ALL, TYPE):
         for descending in (True, False):
             query = TimeseriesQuery(selection, descending=descending)
-            page = timeseries(query, servers, store.present, retention, MOST)
-            assert ids_of(page.wires) == (kept[::-1] if descending else kept)
-        assert ids_of(latest(servers, selection, store.present, retention).wires) == kept[-1:]
+            page = timeseries(query, servers, store.reader, retention, MAX_EVENTS)
+            assert ids_of(page.texts) == (kept[::-1] if descending else kept)
+        assert ids_of(latest(servers, selection, store.reader, retention).texts) == kept[-1:]
     session = data.draw(st.integers(0, len(steps) + 1))
     last = Id(written.server, session, data.draw(st.integers(0, 7)))
     after = [
@@ -224,54 +225,54 @@ def test_no_query_tells_what_is_forgotten(
         for event in commit.events
         if event.id > last and event.event_id in kept
     ]
-    page = query_server(ServerQuery(written.server, last), store.log, retention, MOST)
-    assert (ids_of(page.wires), page.complete) == (after, True)
+    page = query_server(ServerQuery(written.server, last), store.log, retention, MAX_EVENTS)
+    assert (ids_of(page.texts), page.is_complete) == (after, True)
 
 
-def test_without_retention_nothing_is_forgotten(store: Store) -> None:
-    written = Written(store)
+def test_retention_without_limits_keeps_everything(store: Store) -> None:
+    written = WrittenLog(store)
     written.write(0, 3)
     written.now_ms += 10**12
-    assert written.retention().forgotten(written.server) == Forgotten(Head(written.server), 0)
+    assert written.retention().boundary(written.server) == RetentionBoundary(Head(written.server), 0)
 
 
-def test_what_others_deleted_since_somebody_looked_is_no_gap(store: Store) -> None:
-    """Much was written, and the oldest of it deleted by another process, while nobody read."""
-    written = Written(store)
+def test_boundary_after_deletion_by_other_process_is_exact(store: Store) -> None:
+    """Another process deletes commits that were written after the last call of `boundary`."""
+    written = WrittenLog(store)
     retention = written.retention(events=2)
     written.write(1, 1)
-    retention.forgotten(written.server)
+    retention.boundary(written.server)
     for _ in range(9):
         written.write(1, 1)
-    while written.store.log.forget(written.server, 8):
+    while written.store.log.delete_up_to(written.server, 8):
         pass
-    assert told(retention.forgotten(written.server)) == expected(written, written.forgotten(None, 2))
+    assert boundary_values(retention.boundary(written.server)) == boundary_at(written, written.last_expired(None, 2))
 
 
-def test_each_server_keeps_its_own_last_events(store: Store) -> None:
-    one, other = Written(store), Written(store)
-    retention = one.retention(events=2)
+def test_retention_by_count_counts_each_server_separately(store: Store) -> None:
+    first, second = WrittenLog(store), WrittenLog(store)
+    retention = first.retention(events=2)
     for n in (1, 2, 3):
-        one.write(1, n)
-        other.write(1, 1)
-        assert told(retention.forgotten(one.server)) == expected(one, one.forgotten(None, 2))
-        assert told(retention.forgotten(other.server)) == expected(other, other.forgotten(None, 2))
+        first.write(1, n)
+        second.write(1, 1)
+        assert boundary_values(retention.boundary(first.server)) == boundary_at(first, first.last_expired(None, 2))
+        assert boundary_values(retention.boundary(second.server)) == boundary_at(second, second.last_expired(None, 2))
 
 
-def test_a_long_poll_that_began_in_time_is_not_torn(store: Store) -> None:
-    written = Written(store)
+def test_long_poll_is_not_torn_by_events_expiring_while_waiting(store: Store) -> None:
+    written = WrittenLog(store)
     retention = written.retention(events=2)
     written.write(0, 2)
-    seen = written.ids[-1]
+    position = written.ids[-1]
 
-    class WritesMeanwhile(Bell):
-        def wait(self, seen: Head, selection: Selection, timeout_s: float, turn: int) -> Head | None:
-            del selection, timeout_s, turn
+    class WritingNotifier(CommitNotifier):
+        def wait(self, position: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
+            del selection, timeout_s, attempt
             written.write(1, 5)
-            return seen
+            return position
 
-    query = FeedQuery(written.server, ALL, seen, timeout_s=60.0)
-    seq = follow(query, store.present, WritesMeanwhile(), retention)
+    query = FeedQuery(written.server, ALL, position, timeout_s=60.0)
+    seq = long_poll_blocking(query, store.reader, WritingNotifier(), retention)
     assert isinstance(seq, NonEmpty)
-    assert ids_of(seq.wires) == written.ids[2:]
-    assert followed(written, retention, seen) == Torn(written.ids[-3])
+    assert ids_of(seq.texts) == written.ids[2:]
+    assert poll(written, retention, position) == Torn(written.ids[-3])

@@ -1,36 +1,22 @@
-"""The vocabulary of AnyJob: jobs that run somewhere, and sets of them.
+"""The AnyJob vocabulary: jobs, and sets of jobs.
 
-An event is written `{"event": "finish", "node": "n1", "id": 117, "type": "backup", "success": "1", …}`; its core type
-is `job/finish/n1/backup`, its key `/job/117`; that of a set's is `jobset/finishJobSet/n1`, its key `/jobset/7`.
+A job event such as `{"event": "finish", "node": "n1", "id": 117, "type": "backup", "success": "1", …}` has the core
+type `job/finish/n1/backup` and the key `/job/117`. An event of a job set has a core type such as
+`jobset/finishJobSet/n1` and a key such as `/jobset/7`.
 """
 
-from chalicelib.domain.vocabularies.job.events import new_event, own_json
-from chalicelib.domain.vocabularies.job.objects import (
-    COLLECTIONS,
-    aliases,
-    canonical,
-    fold,
-    is_exact,
-    is_unique,
-    is_whole,
-    objects_of,
-    refs_of_key,
-    whole,
-)
-from chalicelib.domain.vocabularies.job.summary import brief_of
+from chalicelib.domain.vocabularies.job import events, objects, summary
+from chalicelib.domain.vocabularies.vocabulary import Vocabulary, strip_folder
 
-__all__ = [
-    "COLLECTIONS",
-    "aliases",
-    "brief_of",
-    "canonical",
-    "fold",
-    "is_exact",
-    "is_unique",
-    "is_whole",
-    "new_event",
-    "objects_of",
-    "own_json",
-    "refs_of_key",
-    "whole",
-]
+JOB_VOCABULARY = Vocabulary(
+    collections=objects.COLLECTIONS,
+    new_event=events.new_event,
+    native_json=events.native_json,
+    affected_objects=objects.affected_objects,
+    objects_with_key=objects.objects_with_key,
+    canonical_path=lambda collection, path: strip_folder(path, f"/{collection}"),
+    fold=objects.fold,
+    full_state=objects.full_state,
+    is_full_state=objects.is_full_state,
+    summarize=summary.summarize,
+)

@@ -1,37 +1,39 @@
-"""AnyJob's nine events: their fields, and how they become core events.
+"""AnyJob's nine events, and their conversion to and from core events.
 
-The node and the type of the job are subtypes, so that observers can select by them; the time is the log's own.
+The node and the type of a job become subtypes, so that observers can select by them. Readers see the time
+of the commit as the `time` of an event.
 """
 
 import re
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
 from chalicelib.domain.events.event_type import EventType, Subtype
-from chalicelib.domain.lazy import once_for_each
+from chalicelib.domain.json_schema import with_members
+from chalicelib.domain.lazy import cached_on_instance
 from chalicelib.domain.model import Model, WholeNumber
-from chalicelib.domain.timestamps import LAST_S
+from chalicelib.domain.timestamps import MAX_TIMESTAMP_S
 
 JOB = "job"
 JOBSET = "jobset"
 
 Number = Annotated[WholeNumber, Field(ge=0, lt=2**53)]
-Seconds = Annotated[WholeNumber, Field(ge=0, le=LAST_S)]
+Seconds = Annotated[WholeNumber, Field(ge=0, le=MAX_TIMESTAMP_S)]
 Texts = Annotated[dict[str, str], Field(default_factory=dict)]
 Success = Literal["0", "1"]
 
 
 class Data(Model):
-    """What a job has to show."""
+    """Output of a job."""
 
     text: str
 
 
 class Log(Model):
-    """A line that a job logged; its time is the event's if it has none."""
+    """A log line of a job. The default time is that of the event."""
 
     time: Number | None = None
     message: str
@@ -39,32 +41,36 @@ class Log(Model):
     tag: str = ""
 
 
-class _Named(Model):
-    """What all events say; a `time` of the publisher is kept as the source's."""
+class _AnyJobEvent(Model):
+    """Fields of all events. The publisher's `time` becomes the source timestamp."""
 
     time: Seconds | None = None
     node: Subtype
     id: Number
 
 
-class _OfJob(_Named):
+class _JobEvent(_AnyJobEvent):
     jobset: Number | None = None
 
 
-class _OfTypedJob(_OfJob):
+class _TypedJobEvent(_JobEvent):
     type: Subtype
     params: Texts
     props: Texts
 
 
-class Create(_OfTypedJob):
+class Create(_TypedJobEvent):
     """A job was created."""
 
     event: Literal["create"]
 
 
-class Progress(_OfTypedJob):
-    """A job goes on: it has another state, made progress, or logged something."""
+class Progress(_TypedJobEvent):
+    """A job has a new state, made progress, or logged a line."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [with_members("state"), with_members("progress"), with_members("log")]}
+    )
 
     event: Literal["progress"]
     state: str | None = None
@@ -73,14 +79,14 @@ class Progress(_OfTypedJob):
     data: Data | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _validate_not_empty(self) -> Self:
         if self.state is None and self.progress is None and self.log is None:
             raise ValueError("progress needs at least one of state, progress and log")
         return self
 
 
-class Redirect(_OfJob):
-    """A job goes to another node."""
+class Redirect(_JobEvent):
+    """A job moves to another node."""
 
     event: Literal["redirect"]
     redirect: Subtype
@@ -89,8 +95,8 @@ class Redirect(_OfJob):
     props: dict[str, str] | None = None
 
 
-class Finish(_OfTypedJob):
-    """A job ended."""
+class Finish(_TypedJobEvent):
+    """A job has finished."""
 
     event: Literal["finish"]
     success: Success
@@ -98,14 +104,14 @@ class Finish(_OfTypedJob):
     data: Data | None = None
 
 
-class Clean(_OfTypedJob):
-    """A job was silent for too long."""
+class Clean(_TypedJobEvent):
+    """A job was closed because it had no events for too long."""
 
     event: Literal["clean"]
 
 
 class PlannedJob(Model):
-    """A job of a set, as the set was created."""
+    """A job in a `createJobSet` event."""
 
     node: Subtype
     type: Subtype
@@ -114,7 +120,7 @@ class PlannedJob(Model):
 
 
 class SetJob(PlannedJob):
-    """A job of a set, as it ended or was left."""
+    """A job in a `cleanJobSet` event."""
 
     id: Number | None = None
     state: str
@@ -124,26 +130,28 @@ class SetJob(PlannedJob):
 
 
 class EndedJob(SetJob):
-    """A job of a set that ended."""
+    """A job in a `finishJobSet` event."""
 
     id: Number
     success: Success
     message: str
 
 
-class _OfJobSet(_Named):
+class _JobSetEvent(_AnyJobEvent):
     props: Texts
 
 
-class CreateJobSet(_OfJobSet):
+class CreateJobSet(_JobSetEvent):
     """A set of jobs was created."""
 
     event: Literal["createJobSet"]
     jobs: Annotated[tuple[PlannedJob, ...], Field(fail_fast=True)]
 
 
-class ProgressJobSet(_OfJobSet):
-    """A set goes on."""
+class ProgressJobSet(_JobSetEvent):
+    """A set has a new state or made progress."""
+
+    model_config = ConfigDict(json_schema_extra={"anyOf": [with_members("state"), with_members("progress")]})
 
     event: Literal["progressJobSet"]
     state: str | None = None
@@ -151,21 +159,21 @@ class ProgressJobSet(_OfJobSet):
     data: Data | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _validate_not_empty(self) -> Self:
         if self.state is None and self.progress is None:
             raise ValueError("progressJobSet needs at least one of state and progress")
         return self
 
 
-class FinishJobSet(_OfJobSet):
-    """All jobs of a set ended."""
+class FinishJobSet(_JobSetEvent):
+    """All jobs of a set have finished."""
 
     event: Literal["finishJobSet"]
     jobs: Annotated[tuple[EndedJob, ...], Field(fail_fast=True)]
 
 
-class CleanJobSet(_OfJobSet):
-    """A set was silent for too long."""
+class CleanJobSet(_JobSetEvent):
+    """A set was closed because it had no events for too long."""
 
     event: Literal["cleanJobSet"]
     jobs: Annotated[tuple[SetJob, ...], Field(fail_fast=True)]
@@ -173,80 +181,73 @@ class CleanJobSet(_OfJobSet):
 
 JobEvent = Create | Progress | Redirect | Finish | Clean | CreateJobSet | ProgressJobSet | FinishJobSet | CleanJobSet
 
-OF_JOB = ("create", "progress", "redirect", "finish", "clean")
-OF_JOBSET = ("createJobSet", "progressJobSet", "finishJobSet", "cleanJobSet")
-EVENTS = (*OF_JOB, *OF_JOBSET)
+JOB_EVENTS = ("create", "progress", "redirect", "finish", "clean")
+JOBSET_EVENTS = ("createJobSet", "progressJobSet", "finishJobSet", "cleanJobSet")
+EVENT_NAMES = (*JOB_EVENTS, *JOBSET_EVENTS)
 
-# As we write it ourselves, or several keys would mean the same.
-_KEY = re.compile(r"/(?P<root>job|jobset)/(?P<number>0|[1-9][0-9]{0,15})", re.ASCII)
+# Without leading zeros, so that each object has exactly one key.
+_KEY = re.compile(r"/(?P<root>job|jobset)/(?P<id>0|[1-9][0-9]{0,15})", re.ASCII)
 
 
 def new_event(value: object) -> NewEvent:
-    """The core event of an event in AnyJob's JSON."""
-    parsed = _any_event().validate_python(value, by_alias=True, by_name=False)
+    """Convert AnyJob's JSON to a core event. Raises `ValidationError`."""
+    parsed = event_adapter().validate_python(value, by_alias=True, by_name=False)
     fields = parsed.model_dump(exclude={"event", "time", "node", "id"}, exclude_none=True)
-    root = JOB if parsed.event in OF_JOB else JOBSET
+    root = JOB if parsed.event in JOB_EVENTS else JOBSET
     event_type: EventType = (root, parsed.event, parsed.node)
     if root == JOB and not isinstance(parsed, Redirect):
         event_type = (*event_type, fields.pop("type"))
-    source: Any = None if parsed.time is None else {"s": parsed.time, "us": 0}
+    source_time: Any = None if parsed.time is None else {"s": parsed.time, "us": 0}
     return NewEvent(
         type=event_type,
         key=f"/{root}/{parsed.id}",
-        source_timestamp=source,
+        source_timestamp=source_time,
         payload=JsonPayload(type="json", data=fields),
     )
 
 
-@once_for_each
-def own_json(event: Event) -> dict[str, Any] | None:
-    """The event in AnyJob's JSON; None if it does not follow the vocabulary. It is the same for all who ask."""
-    stored = event.stored
-    named = _named(stored.type, stored.key)
-    fields = None if stored.payload is None else stored.payload["data"]
-    if named is None or not isinstance(fields, dict) or not named.keys().isdisjoint(fields):
+@cached_on_instance
+def native_json(event: Event) -> dict[str, Any] | None:
+    """The event in AnyJob's JSON. None if it does not follow the vocabulary. Callers must not change the result."""
+    payload = event.fields.payload
+    base = _fields_from_type_and_key(event.fields.type, event.fields.key)
+    data = None if payload is None else payload["data"]
+    if base is None or not isinstance(data, dict) or not base.keys().isdisjoint(data):
         return None
-    parsed = _parsed({**named, **fields})
-    if parsed is None:
+    try:
+        parsed = event_adapter().validate_python({**base, **data}, by_alias=True, by_name=False)
+    except ValidationError:
         return None
-    # As it was parsed: whoever wrote a core event by hand may have left out what is optional, or written null.
-    own = parsed.model_dump(mode="json", exclude={"event", "time"}, exclude_none=True)
-    time_s = event.at // 1_000_000
-    if "log" in own:
-        own["log"] = {"time": time_s, **own["log"]}
-    return {"eventId": event.event_id, "event": parsed.event, "time": time_s, **own}
+    # Dump the parsed model: an event that was published as a core event may lack optional fields or contain null.
+    native = parsed.model_dump(mode="json", exclude={"event", "time"}, exclude_none=True)
+    time_s = event.at_us // 1_000_000
+    if "log" in native:
+        native["log"] = {"time": time_s, **native["log"]}
+    return {"eventId": event.event_id, "event": parsed.event, "time": time_s, **native}
 
 
 @lru_cache(maxsize=8192)
-def number_of(root: str, key: str | None) -> int | None:
-    """The id of the job or set that has this key; None if it is no such key."""
-    found = _KEY.fullmatch(key or "")
-    return int(found["number"]) if found and found["root"] == root else None
+def id_from_key(root: str, key: str | None) -> int | None:
+    """The id of the job or set with this key. None if the key has another form."""
+    match = _KEY.fullmatch(key or "")
+    return int(match["id"]) if match and match["root"] == root else None
 
 
-def _named(event_type: EventType, key: str | None) -> dict[str, Any] | None:
-    """What type and key say, in AnyJob's JSON."""
+def _fields_from_type_and_key(event_type: EventType, key: str | None) -> dict[str, Any] | None:
     match event_type:
         case ("job", "redirect", node):
-            named = {"event": "redirect", "node": node}
-        case ("job", name, node, job_type) if name in OF_JOB and name != "redirect":
-            named = {"event": name, "node": node, "type": job_type}
-        case ("jobset", name, node) if name in OF_JOBSET:
-            named = {"event": name, "node": node}
+            fields = {"event": "redirect", "node": node}
+        case ("job", name, node, job_type) if name in JOB_EVENTS and name != "redirect":
+            fields = {"event": name, "node": node, "type": job_type}
+        case ("jobset", name, node) if name in JOBSET_EVENTS:
+            fields = {"event": name, "node": node}
         case _:
             return None
-    number = number_of(event_type[0], key)
-    return None if number is None else {**named, "id": number}
-
-
-def _parsed(own: dict[str, Any]) -> JobEvent | None:
-    try:
-        return _any_event().validate_python(own, by_alias=True, by_name=False)
-    except ValidationError:
-        return None
+    object_id = id_from_key(event_type[0], key)
+    return None if object_id is None else {**fields, "id": object_id}
 
 
 @cache
-def _any_event() -> TypeAdapter[JobEvent]:
-    any_of_them: Any = Annotated[JobEvent, Field(discriminator="event")]
-    return TypeAdapter(any_of_them)
+def event_adapter() -> TypeAdapter[JobEvent]:
+    annotated: Any = Annotated[JobEvent, Field(discriminator="event")]
+    return TypeAdapter(annotated)

@@ -1,4 +1,4 @@
-"""What the events of a job fold into. What is None was too large to be kept here, and stays so."""
+"""Folds the events of a job into its state. A field that is None was too large to be stored, and stays None."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,40 +9,40 @@ Fields = Mapping[str, Any]
 _Job = dict[str, Any]
 
 
-def folded_job(job: _Job | None, at_us: int, own: Fields) -> _Job | None:
-    """The job after an event; it exists once it is created."""
-    name = own["event"]
+def fold_job(job: _Job | None, at_us: int, native: Fields) -> _Job | None:
+    """Update `job` in place. Returns None until the job has been created."""
+    name = native["event"]
     if job is None:
-        return _created(at_us, own) if name == "create" else None
+        return _new_job(at_us, native) if name == "create" else None
     job["updatedAt"] = timestamps.iso(at_us)
     match name:
         case "progress":
-            job |= {field: own[field] for field in ("state", "progress", "data") if field in own}
-            if "log" in own:
-                _log(job, own)
+            job |= {field: native[field] for field in ("state", "progress", "data") if field in native}
+            if "log" in native:
+                _append_log(job, native)
         case "redirect":
             if job["redirects"] is not None:
-                job["redirects"].append({"from": job["node"], "to": own["redirect"], "at": job["updatedAt"]})
-            job["node"] = own["redirect"]
+                job["redirects"].append({"from": job["node"], "to": native["redirect"], "at": job["updatedAt"]})
+            job["node"] = native["redirect"]
         case "finish":
-            result = {field: own[field] for field in ("success", "message", "data") if field in own}
+            result = {field: native[field] for field in ("success", "message", "data") if field in native}
             job.pop("success", None)
-            job |= {"state": "finished", "result": result, **_end(job, at_us)}
+            job |= {"state": "finished", "result": result, **_end_fields(job, at_us)}
         case "clean":
-            job |= {"state": "cleaned", **_end(job, at_us)}
+            job |= {"state": "cleaned", **_end_fields(job, at_us)}
     return job
 
 
-def _created(at_us: int, own: Fields) -> _Job:
+def _new_job(at_us: int, native: Fields) -> _Job:
     at = timestamps.iso(at_us)
-    jobset = {"jobset": own["jobset"]} if "jobset" in own else {}
+    jobset = {"jobset": native["jobset"]} if "jobset" in native else {}
     return {
-        "id": own["id"],
-        "type": own["type"],
-        "node": own["node"],
+        "id": native["id"],
+        "type": native["type"],
+        "node": native["node"],
         **jobset,
-        "params": own["params"],
-        "props": own["props"],
+        "params": native["params"],
+        "props": native["props"],
         "state": "created",
         "createdAt": at,
         "updatedAt": at,
@@ -52,13 +52,13 @@ def _created(at_us: int, own: Fields) -> _Job:
     }
 
 
-def _log(job: _Job, own: Fields) -> None:
+def _append_log(job: _Job, native: Fields) -> None:
     job["logCount"] += 1
     if job["logs"] is not None:
-        data = {"data": own["data"]} if "data" in own else {}
-        job["logs"].append({**own["log"], **data})
+        data = {"data": native["data"]} if "data" in native else {}
+        job["logs"].append({**native["log"], **data})
 
 
-def _end(job: _Job, at_us: int) -> Fields:
+def _end_fields(job: _Job, at_us: int) -> Fields:
     seconds = (at_us - timestamps.parse(job["createdAt"])) / 1_000_000
     return {"finishedAt": job["updatedAt"], "seconds": seconds}

@@ -1,126 +1,121 @@
-"""What the events of a set of jobs, and of its jobs, fold into.
+"""Folds the events of a job set, and of its jobs, into the set's state.
 
-A set is created with its jobs, which have no ids yet; each `create` that names the set takes the place of one of them.
+A set is created with a list of planned jobs without ids. Each `create` event that names the set replaces one of them.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.vocabularies.job.events import OF_JOB
+from chalicelib.domain.vocabularies.job.events import JOB_EVENTS
 
 Fields = Mapping[str, Any]
-_Set = dict[str, Any]
+_JobSet = dict[str, Any]
+_Job = dict[str, Any]
 
 
-def folded_jobset(jobset: _Set | None, at_us: int, own: Fields) -> _Set:
-    """The set after an event of its own or of one of its jobs."""
-    at, name = timestamps.iso(at_us), own["event"]
-    number = own["jobset"] if name in OF_JOB else own["id"]
+def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
+    """Update `jobset` in place with an event of the set or of one of its jobs."""
+    at, name = timestamps.iso(at_us), native["event"]
+    jobset_id = native["jobset"] if name in JOB_EVENTS else native["id"]
     if jobset is None:
-        jobset = {"id": number, "node": own["node"], "props": {}, "state": "created", "createdAt": at, "jobs": []}
+        jobset = {"id": jobset_id, "node": native["node"], "props": {}, "state": "created", "createdAt": at, "jobs": []}
     jobset["updatedAt"] = at
     match name:
         case "createJobSet":
-            jobset |= {"node": own["node"], "props": own["props"], "total": len(own["jobs"])}
-            if jobset["jobs"] is not None:  # else those that came early are not known here, and must be counted
-                early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in own["jobs"]]
+            jobset |= {"node": native["node"], "props": native["props"], "total": len(native["jobs"])}
+            if jobset["jobs"] is not None:  # None: too large to be stored, then only the counters are updated
+                early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in native["jobs"]]
                 for job in early:
-                    _take_place(jobset["jobs"], job)
+                    _fill_place(jobset["jobs"], job)
         case "progressJobSet":
-            jobset |= {field: own[field] for field in ("state", "progress", "data") if field in own}
+            jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
         case "finishJobSet" | "cleanJobSet":
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
-            if own["jobs"]:  # none are listed where all of them are too large for one event
-                jobset["jobs"] = [dict(job) for job in own["jobs"]]
-                for remembered in ("ended", "failed"):
-                    jobset.pop(remembered, None)
+            if native["jobs"]:  # the list is empty if the jobs did not fit in one event
+                jobset["jobs"] = [dict(job) for job in native["jobs"]]
+                for counter in ("ended", "failed"):
+                    jobset.pop(counter, None)
         case _:
-            _fold_job(jobset, own)
+            _fold_job_of_set(jobset, native)
     if jobset["jobs"] is not None:
         jobset["finished"] = sum("success" in job for job in jobset["jobs"])
     return jobset
 
 
-def ended_of(jobset: Fields) -> list[int]:
-    """Which of its jobs have finished."""
+def finished_job_ids(jobset: Fields) -> list[int]:
     return [job["id"] for job in jobset["jobs"] if "success" in job and "id" in job]
 
 
-def failed_of(jobset: Fields) -> int:
-    """How many of its jobs have finished badly."""
+def failed_job_count(jobset: Fields) -> int:
     return sum(job.get("success") == "0" for job in jobset["jobs"])
 
 
-def is_over(jobset: Fields) -> bool:
-    """Tell whether the set was finished or cleaned."""
-    return "finishedAt" in jobset
+def has_ended(state: Fields) -> bool:
+    """Whether the job or set has finished or was cleaned."""
+    return "finishedAt" in state
 
 
-def is_complete(jobset: Fields) -> bool:
-    """Tell whether all jobs of the set have finished, though nobody has said so yet."""
-    return not is_over(jobset) and 0 < jobset.get("total", 0) <= jobset["finished"]
+def is_finish_due(jobset: Fields) -> bool:
+    """Whether all jobs of the set have finished, but there is no `finishJobSet` event yet."""
+    return not has_ended(jobset) and 0 < jobset.get("total", 0) <= jobset["finished"]
 
 
-def finish_of(jobset: Fields) -> dict[str, Any]:
-    """The event that says so, with the jobs that have finished; `jobset` is whole."""
-    return _end_of(jobset, "finishJobSet", [job for job in jobset["jobs"] if "success" in job])
+def finish_event(jobset: Fields) -> dict[str, Any]:
+    """The native `finishJobSet` event with the finished jobs. `jobset` must be a full state."""
+    return _end_event(jobset, "finishJobSet", [job for job in jobset["jobs"] if "success" in job])
 
 
-def clean_of(jobset: Fields) -> dict[str, Any]:
-    """The event that says that the set was silent for too long; `jobset` is whole."""
-    return _end_of(jobset, "cleanJobSet", jobset["jobs"])
+def clean_event(jobset: Fields) -> dict[str, Any]:
+    """The native `cleanJobSet` event for a set without recent events. `jobset` must be a full state."""
+    return _end_event(jobset, "cleanJobSet", jobset["jobs"])
 
 
-def _end_of(jobset: Fields, event: str, listed: Iterable[Fields]) -> dict[str, Any]:
+def _end_event(jobset: Fields, event: str, jobs: Iterable[Fields]) -> dict[str, Any]:
     fields = ("node", "id", "type", "params", "props", "state", "progress", "success", "message")
-    jobs = [{field: job[field] for field in fields if field in job} for job in listed]
     return {
         "event": event,
         "node": jobset["node"],
         "id": jobset["id"],
         "props": jobset["props"],
-        "jobs": jobs,
+        "jobs": [{field: job[field] for field in fields if field in job} for job in jobs],
     }
 
 
-def _fold_job(jobset: _Set, own: Fields) -> None:
+def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
     jobs = jobset["jobs"]
     if jobs is None:
-        # The jobs themselves are too many to be kept here, but which of them ended must be known.
-        if own["event"] == "finish" and own["id"] not in jobset["ended"]:
-            jobset["ended"].append(own["id"])
+        # The list of jobs is too large to be stored, but the ids of finished jobs are needed to count each job once.
+        if native["event"] == "finish" and native["id"] not in jobset["ended"]:
+            jobset["ended"].append(native["id"])
             jobset["finished"] += 1
-            jobset["failed"] += own["success"] == "0"
+            jobset["failed"] += native["success"] == "0"
         return
-    job = next((job for job in jobs if job.get("id") == own["id"]), None)
+    job = next((job for job in jobs if job.get("id") == native["id"]), None)
     if job is None:
-        if "type" not in own:
-            return  # a redirect of a job that nobody has created
-        job = _take_place(jobs, {field: own[field] for field in ("node", "type", "params", "props") if field in own})
-        job |= {"id": own["id"], "state": "created"}
-    match own["event"]:
+        if "type" not in native:
+            return  # a redirect of a job that has not been created
+        created = {field: native[field] for field in ("node", "type", "params", "props") if field in native}
+        job = _fill_place(jobs, created)
+        job |= {"id": native["id"], "state": "created"}
+    match native["event"]:
         case "progress":
-            job |= {field: own[field] for field in ("state", "progress") if field in own}
+            job |= {field: native[field] for field in ("state", "progress") if field in native}
         case "redirect":
-            job["node"] = own["redirect"]
+            job["node"] = native["redirect"]
         case "finish":
-            job |= {"state": "finished", "success": own["success"], "message": own["message"]}
+            job |= {"state": "finished", "success": native["success"], "message": native["message"]}
         case "clean":
             job["state"] = "cleaned"
 
 
-def _take_place(jobs: list[_Set], job: _Set) -> _Set:
-    """The place of a job that was planned like this one, or a new one."""
-    free = [place for place in jobs if "id" not in place]
-    likenesses = (("type", "node", "params"), ("type", "node"), ("type",))
-    found = next((place for fields in likenesses if (place := _like(free, job, fields))), None)
-    if found is None:
-        jobs.append(job)
-        return job
-    found |= job
-    return found
-
-
-def _like(places: Iterable[_Set], job: Fields, fields: tuple[str, ...]) -> _Set | None:
-    return next((place for place in places if all(place.get(name) == job.get(name) for name in fields)), None)
+def _fill_place(jobs: list[_Job], job: _Job) -> _Job:
+    """Merge `job` into the planned job that is most similar to it, or append it. Returns the entry in `jobs`."""
+    places = [place for place in jobs if "id" not in place]
+    for fields in (("type", "node", "params"), ("type", "node"), ("type",)):
+        for place in places:
+            if all(place.get(name) == job.get(name) for name in fields):
+                place.update(job)
+                return place
+    jobs.append(job)
+    return job

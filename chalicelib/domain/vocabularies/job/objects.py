@@ -1,101 +1,77 @@
-"""What AnyJob's events are about: jobs, and sets of them."""
+"""Jobs and job sets: the objects that AnyJob's events describe."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain.events.event import Event, Stored
+from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, OF_JOB, OF_JOBSET, number_of
-from chalicelib.domain.vocabularies.job.jobs import folded_job
-from chalicelib.domain.vocabularies.job.jobsets import ended_of, failed_of, folded_jobset
+from chalicelib.domain.vocabularies.job.events import JOB, JOB_EVENTS, JOBSET, JOBSET_EVENTS, id_from_key
+from chalicelib.domain.vocabularies.job.jobs import fold_job
+from chalicelib.domain.vocabularies.job.jobsets import failed_job_count, finished_job_ids, fold_jobset
 
 COLLECTIONS: Mapping[str, str] = {JOB: "jobs", JOBSET: "jobsets"}
 
-MOST_BYTES = 1_500
-"""A stored state leaves out what is larger; that is found by reading the object's events."""
-_MAY_BE_LARGE = ("params", "props", "state", "progress", "data", "result", "logs", "redirects", "jobs")
+MAX_FIELD_BYTES = 1_500
+"""If a state is larger than this, fields that are larger are stored as None. `full_state` has them."""
+_VARIABLE_SIZE_FIELDS = ("params", "props", "state", "progress", "data", "result", "logs", "redirects", "jobs")
 
 Fields = Mapping[str, Any]
 
 
-def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
-    """The job or set that the event is about; a job's event also its set."""
-    root, name = stored.type[:2] if len(stored.type) > 1 else ("", "")
-    number = number_of(root, stored.key)
-    if number is None or name not in (OF_JOB if root == JOB else OF_JOBSET):
+def affected_objects(fields: EventFields) -> tuple[ObjectRef, ...]:
+    """The job or set with the event's key. For a job that belongs to a set, also the set."""
+    root, name = fields.type[:2] if len(fields.type) > 1 else ("", "")
+    object_id = id_from_key(root, fields.key)
+    if object_id is None or name not in (JOB_EVENTS if root == JOB else JOBSET_EVENTS):
         return ()
-    own = ObjectRef(root, f"/{number}")
-    payload = stored.payload if root == JOB else None
+    ref = ObjectRef(root, f"/{object_id}")
+    payload = fields.payload if root == JOB else None
     data = payload["data"] if payload is not None and payload["type"] == "json" else None
     jobset = data.get("jobset") if isinstance(data, dict) else None
-    return (own, ObjectRef(JOBSET, f"/{jobset}")) if isinstance(jobset, int) and jobset >= 0 else (own,)
+    return (ref, ObjectRef(JOBSET, f"/{jobset}")) if isinstance(jobset, int) and jobset >= 0 else (ref,)
 
 
-def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
-    """The job or set whose events have this key."""
-    numbers = ((root, number_of(root, key)) for root in COLLECTIONS)
-    return tuple(ObjectRef(root, f"/{number}") for root, number in numbers if number is not None)
+def objects_with_key(key: str) -> tuple[ObjectRef, ...]:
+    ids = ((collection, id_from_key(collection, key)) for collection in COLLECTIONS)
+    return tuple(ObjectRef(collection, f"/{object_id}") for collection, object_id in ids if object_id is not None)
 
 
-def canonical(collection: str, path: str) -> str:
-    """A job is found by its id; whoever writes its key means the same."""
-    return path.removeprefix(f"/{collection}") if path.startswith(f"/{collection}/") else path
+def fold(collection: str, state: State | None, event: Event, native: Fields) -> State | None:
+    """The stored state of the job or set after `event`."""
+    # `_fold` changes its argument, but callers may still use the old state.
+    folded = _fold(collection, None if state is None else from_json(to_json(state)), event, native)
+    if folded is None or len(to_json(folded)) <= MAX_FIELD_BYTES:
+        return folded
+    small = {name: _omit_if_large(name, value) for name, value in folded.items()}
+    return {**small, **_substitutes(small, folded)}
 
 
-def aliases(ref: ObjectRef) -> tuple[str, ...]:
-    """It is found by its id alone."""
-    return (ref.path,)
-
-
-def is_exact(ref: ObjectRef) -> bool:
-    """Ids have no slash in them."""
-    return "/" not in ref.path[1:]
-
-
-def is_unique(ref: ObjectRef) -> bool:
-    """Each has its own id."""
-    del ref
-    return True
-
-
-def fold(collection: str, state: State | None, event: Event, own: Fields) -> State | None:
-    """The job or set after `event`, as it is stored."""
-    # The state that was is still somebody's, so a copy is changed.
-    found = _folded(collection, None if state is None else from_json(to_json(state)), event, own)
-    if found is None or len(to_json(found)) <= MOST_BYTES:
-        return found
-    small = {name: _small(name, value) for name, value in found.items()}
-    return {**small, **_remembered(small, found)}
-
-
-def whole(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
-    """The job or set with all that it has to tell."""
+def full_state(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
     state: dict[str, Any] | None = None
-    for event, own in events:
-        state = _folded(collection, state, event, own)
+    for event, native in events:
+        state = _fold(collection, state, event, native)
     return state
 
 
-def is_whole(state: State) -> bool:
-    """Tell whether nothing was left out."""
-    return all(state.get(name, "") is not None for name in _MAY_BE_LARGE)
+def is_full_state(state: State) -> bool:
+    return all(state.get(name, "") is not None for name in _VARIABLE_SIZE_FIELDS)
 
 
-def _folded(collection: str, state: dict[str, Any] | None, event: Event, own: Fields) -> dict[str, Any] | None:
-    return (folded_job if collection == JOB else folded_jobset)(state, event.event_id, own)
+def _fold(collection: str, state: dict[str, Any] | None, event: Event, native: Fields) -> dict[str, Any] | None:
+    return (fold_job if collection == JOB else fold_jobset)(state, event.event_id, native)
 
 
-def _remembered(small: Fields, found: Fields) -> Fields:
-    """What must be known of what is left out: how the job ended, which jobs of the set did, and how many failed."""
-    remembered: dict[str, Any] = {}
-    if small.get("result", "") is None and found["result"] is not None:
-        remembered["success"] = found["result"]["success"]
-    if small.get("jobs", "") is None and found["jobs"] is not None:
-        remembered |= {"ended": ended_of(found), "failed": failed_of(found)}
-    return remembered
+def _omit_if_large(name: str, value: Any) -> Any:
+    return value if name not in _VARIABLE_SIZE_FIELDS or len(to_json(value)) <= MAX_FIELD_BYTES else None
 
 
-def _small(name: str, value: Any) -> Any:
-    return value if name not in _MAY_BE_LARGE or len(to_json(value)) <= MOST_BYTES else None
+def _substitutes(small: Fields, folded: Fields) -> Fields:
+    """Facts needed from omitted fields: how the job ended, which jobs of the set finished, and how many failed."""
+    substitutes: dict[str, Any] = {}
+    if small.get("result", "") is None and folded["result"] is not None:
+        substitutes["success"] = folded["result"]["success"]
+    if small.get("jobs", "") is None and folded["jobs"] is not None:
+        substitutes |= {"ended": finished_job_ids(folded), "failed": failed_job_count(folded)}
+    return substitutes

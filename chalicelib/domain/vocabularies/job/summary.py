@@ -1,62 +1,56 @@
-"""What a list shows of jobs and of sets of jobs."""
+"""Summaries of jobs and job sets."""
 
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.objects.summary import Brief, Result, share, short
+from chalicelib.domain.objects.summary import ObjectSummary, Result, parse_progress, truncate
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
-from chalicelib.domain.vocabularies.job.jobsets import is_over
+from chalicelib.domain.vocabularies.job.jobsets import has_ended
 
 
-def brief_of(ref: ObjectRef, state: State) -> Brief:
-    """A job is called by its type and node, a set by the number of its jobs."""
-    has_ended = is_over(state)
+def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
     if ref.collection == JOB:
-        label, result, progress = f"{state['type']} on {state['node']}", _result_of_job(state), _said(state)
+        label, result = f"{state['type']} on {state['node']}", _job_result(state)
+        progress = parse_progress(state.get("progress"))
     else:
-        label, result, progress = _label_of_set(state), _result_of_set(state), _progress_of_set(state)
-    return Brief(
+        label, result, progress = _jobset_label(state), _jobset_result(state), _jobset_progress(state)
+    return ObjectSummary(
         path=ref.path,
         key=f"/{ref.collection}{ref.path}",
-        state=short(state["state"]),
-        label=short(label),
+        state=truncate(state["state"]),
+        label=truncate(label),
         result=result,
         created_at=state["createdAt"],
         updated_at=state["updatedAt"],
-        progress=None if has_ended else progress,
+        progress=None if has_ended(state) else progress,
         parent=f"/{JOBSET}/{state['jobset']}" if "jobset" in state else None,
     )
 
 
-def _result_of_job(job: State) -> Result | None:
-    """Only who has finished has a result; who was cleaned has none."""
+def _job_result(job: State) -> Result | None:
+    """None unless the job has finished. A cleaned job has no result."""
     success = (job.get("result") or job).get("success")
     return None if success is None else _result(success == "1")
 
 
-def _result_of_set(jobset: State) -> Result | None:
-    """A set has succeeded if all its jobs have; which is not said of one that was cleaned."""
-    if jobset["state"] != "finished" or not is_over(jobset):
+def _jobset_result(jobset: State) -> Result | None:
+    """A finished set is successful if all its jobs were. A cleaned set has no result."""
+    if jobset["state"] != "finished" or not has_ended(jobset):
         return None
     jobs = jobset["jobs"]
     failed = jobset.get("failed", 0) if jobs is None else sum(job.get("success") != "1" for job in jobs)
     return _result(not failed)
 
 
-def _progress_of_set(jobset: State) -> float | None:
-    total = jobset.get("total")
-    said = _said(jobset)
-    return min(jobset["finished"] / total, 1.0) if said is None and total else said
+def _jobset_progress(jobset: State) -> float | None:
+    """The progress that the set reports, or else the ratio of finished jobs."""
+    reported, total = parse_progress(jobset.get("progress")), jobset.get("total")
+    return min(jobset["finished"] / total, 1.0) if reported is None and total else reported
 
 
-def _said(state: State) -> float | None:
-    """How far it says it is; None if that was said in words, or was too long to be kept."""
-    return share(state.get("progress"))
-
-
-def _label_of_set(jobset: State) -> str:
+def _jobset_label(jobset: State) -> str:
     total = jobset.get("total")
     jobs = "jobs" if total is None else "1 job" if total == 1 else f"{total} jobs"
     return f"{jobs} of {jobset['node']}"
 
 
-def _result(is_good: bool) -> Result:
-    return "success" if is_good else "failure"
+def _result(is_success: bool) -> Result:
+    return "success" if is_success else "failure"

@@ -1,4 +1,4 @@
-"""What the feeds of push jobs show: each event as a server-sent event, and what their ids mean."""
+"""Push-job events as server-sent events, and the event ids of the feeds."""
 
 import re
 from typing import NamedTuple
@@ -8,83 +8,74 @@ from pydantic_core import to_json
 from chalicelib.domain import timestamps
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.objects.ref import State
-from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.sse import frame
-from chalicelib.domain.vocabularies.push.events import NAME, TYPES, key_of, own_json
+from chalicelib.domain.sse import format_event
+from chalicelib.domain.vocabularies.push.events import native_json
 
 START_ID = "start_id"
 SUMMARY_ID = "job-1"
 
-_ENDS = "event: job_complete\n"
+_JOB_END_PREFIX = "event: job_complete\n"
 _ID = re.compile(r"(?P<feed>job|org)-(?P<event_id>[0-9]{1,16})(?:-at-(?P<at>[0-9]{1,16}))?", re.ASCII)
 
-OF_ORGANIZATION = Selection(types=((NAME, "start"), (NAME, "job_complete")))
-"""What the feed of an organization shows: that jobs start and end."""
 
-
-def of_job(job: str) -> Selection:
-    """What the feed of a job shows."""
-    return Selection(types=TYPES, keys=(key_of(job),))
-
-
-def job_frame(event: Event) -> str:
+def format_job_event(event: Event) -> str:
     """The event on the feed of its job."""
-    return _frame("job", event, ("event", "job", "eventId"))
+    return _format("job", event, omitted=("event", "job", "eventId"))
 
 
-def organization_frame(event: Event) -> str:
-    """The event on the feed of its organization: with its job."""
-    return _frame("org", event, ("event", "eventId"))
+def format_organization_event(event: Event) -> str:
+    """The event on the feed of its organization, which includes the job id."""
+    return _format("org", event, omitted=("event", "eventId"))
 
 
-def ends_job(text: str) -> bool:
-    """Tell whether this frame is the last of its job."""
-    return text.startswith(_ENDS)
+def is_job_end(text: str) -> bool:
+    """Whether a formatted event is the last one of its job."""
+    return text.startswith(_JOB_END_PREFIX)
 
 
-def start_of_history(horizon_us: int) -> str:
-    """What precedes all that is left, for a client that was somewhere before it."""
-    return frame(START_ID, _json({"timestamp": timestamps.spaced(horizon_us)}), "start_of_history")
+def format_start_of_history(horizon_us: int) -> str:
+    """The first event for a client whose position is older than the events that are left."""
+    return format_event(START_ID, _json({"timestamp": timestamps.iso_with_space(horizon_us)}), "start_of_history")
 
 
-def summary(job: State) -> str:
-    """All there is to say of a job that is over: exactly its resource."""
-    return frame(SUMMARY_ID, _json(job), "summary")
+def format_summary(job: State) -> str:
+    """The only event of a job that has ended: the job's resource."""
+    return format_event(SUMMARY_ID, _json(job), "summary")
 
 
-class Place(NamedTuple):
-    """What an id of a feed stands for."""
+class FeedPosition(NamedTuple):
+    """A client's position in a feed, from its Last-Event-ID."""
 
     event_id: int
-    """Its reader has all up to here."""
+    """The client has received everything up to this EventId."""
     at_us: int
-    """When that was so."""
+    """When the client had this position."""
     is_event: bool
-    """Whether an event has this id."""
+    """Whether the id is that of an event. Otherwise `position_id` made it."""
 
 
 def position_id(event_id: int, now_us: int) -> str:
-    """The id for a reader of an organization's feed that has all up to `event_id`, but saw no event lately."""
+    """An id that renews the position of a client for which there were no new events."""
     return f"org-{event_id}-at-{now_us}"
 
 
-def place(feed: str, text: str | None) -> Place | None:
-    """What the id stands for; None if the feed gives no such ids."""
-    found = _ID.fullmatch(text or "")
-    if found is None or found["feed"] != feed:
+def parse_position(feed: str, text: str | None) -> FeedPosition | None:
+    """None if `text` is not an id of this feed (`job` or `org`)."""
+    match = _ID.fullmatch(text or "")
+    if match is None or match["feed"] != feed:
         return None
-    event_id = int(found["event_id"])
-    return Place(event_id, int(found["at"] or event_id), is_event=found["at"] is None)
+    event_id = int(match["event_id"])
+    return FeedPosition(event_id, int(match["at"] or event_id), is_event=match["at"] is None)
 
 
-def _frame(feed: str, event: Event, left_out: tuple[str, ...]) -> str:
-    own = own_json(event)
-    if own is None:
+def _format(feed: str, event: Event, omitted: tuple[str, ...]) -> str:
+    native = native_json(event)
+    if native is None:
         return ""
-    # Each event has an EventId of its own, but shares the time of its commit.
-    data = {"timestamp": timestamps.spaced(event.event_id)}
-    data |= {name: value for name, value in own.items() if name not in left_out}
-    return frame(f"{feed}-{event.event_id}", _json(data), own["event"])
+    # The EventId is the timestamp here: it is unique, while all events of a commit share the commit's time.
+    data = {"timestamp": timestamps.iso_with_space(event.event_id)}
+    data |= {name: value for name, value in native.items() if name not in omitted}
+    return format_event(f"{feed}-{event.event_id}", _json(data), native["event"])
 
 
 def _json(value: object) -> str:

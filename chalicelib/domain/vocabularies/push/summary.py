@@ -1,21 +1,20 @@
-"""What a list shows of push jobs."""
+"""Summaries of push jobs."""
 
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.objects.summary import Brief, Result, short
-from chalicelib.domain.vocabularies.push.events import key_of
-from chalicelib.domain.vocabularies.push.jobs import is_over
+from chalicelib.domain.objects.summary import ObjectSummary, Result, truncate
+from chalicelib.domain.vocabularies.push.events import job_key
+from chalicelib.domain.vocabularies.push.jobs import has_ended
 
-_GOING_ON = ("ready", "running")
-"""The states of nodes of which something is still expected, once the job runs."""
+_ACTIVE_NODE_STATES = ("ready", "running")
+"""Nodes in these states have yet to report their result."""
 
 
-def brief_of(ref: ObjectRef, state: State) -> Brief:
-    """A push job is called by its command. Its result is its own: what became of single nodes is not looked at."""
-    return Brief(
+def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
+    return ObjectSummary(
         path=ref.path,
-        key=key_of(ref.path[1:]),
+        key=job_key(ref.path[1:]),
         state=state["status"],
-        label=short(state.get("command", "")),
+        label=truncate(state.get("command", "")),
         result=_result(state),
         created_at=_iso(state["created_at"]),
         updated_at=_iso(state["updated_at"]),
@@ -24,20 +23,20 @@ def brief_of(ref: ObjectRef, state: State) -> Brief:
 
 
 def _result(state: State) -> Result | None:
-    if not is_over(state):
+    """The result of the job as a whole, whatever the results of its nodes."""
+    if not has_ended(state):
         return None
     return "success" if state["status"] == "complete" else "failure"
 
 
 def _progress(state: State) -> float | None:
-    """How many of its nodes are done, while it runs; None if they are too many to be known here."""
+    """Ratio of nodes that are done. None if the job is not running, or its nodes are too many to be stored."""
     nodes, expected = state["nodes"], int(state.get("node_count", 0))
     if state["status"] != "running" or nodes is None or not expected:
         return None
-    done: int = sum(len(names) for status, names in nodes.items() if status not in _GOING_ON)
+    done: int = sum(len(names) for status, names in nodes.items() if status not in _ACTIVE_NODE_STATES)
     return min(done / expected, 1.0)
 
 
-def _iso(spaced: str) -> str:
-    """The time as everybody else writes it."""
-    return spaced.replace(" ", "T")
+def _iso(time_with_space: str) -> str:
+    return time_with_space.replace(" ", "T")

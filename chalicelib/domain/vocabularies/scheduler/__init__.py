@@ -1,36 +1,22 @@
-"""The vocabulary of JobScheduler: orders on their way through job chains, tasks of jobs, files, the scheduler itself.
+"""The JobScheduler vocabulary: orders that pass through job chains, tasks of jobs, files, and the scheduler itself.
 
-An event is written `{"TYPE": "OrderStepEnded", "key": "/chain,1", "nodeTransition": {"TYPE": "Success"}}`; its core
-type is `scheduler/OrderEvent/OrderStepEnded`: the hierarchy is the type.
+The event `{"TYPE": "OrderStepEnded", "key": "/chain,1", "nodeTransition": {"TYPE": "Success"}}` has the core type
+`scheduler/OrderEvent/OrderStepEnded`: JobScheduler's type hierarchy becomes the list of subtypes.
 """
 
-from chalicelib.domain.vocabularies.scheduler.events import new_event, own_json
-from chalicelib.domain.vocabularies.scheduler.overviews import (
-    COLLECTIONS,
-    aliases,
-    canonical,
-    fold,
-    is_exact,
-    is_unique,
-    is_whole,
-    objects_of,
-    refs_of_key,
-    whole,
-)
-from chalicelib.domain.vocabularies.scheduler.summary import brief_of
+from chalicelib.domain.vocabularies.scheduler import events, overviews, summary
+from chalicelib.domain.vocabularies.vocabulary import Vocabulary
 
-__all__ = [
-    "COLLECTIONS",
-    "aliases",
-    "brief_of",
-    "canonical",
-    "fold",
-    "is_exact",
-    "is_unique",
-    "is_whole",
-    "new_event",
-    "objects_of",
-    "own_json",
-    "refs_of_key",
-    "whole",
-]
+SCHEDULER_VOCABULARY = Vocabulary(
+    collections=overviews.COLLECTIONS,
+    new_event=events.new_event,
+    native_json=events.native_json,
+    affected_objects=overviews.affected_objects,
+    objects_with_key=overviews.objects_with_key,
+    aliases=overviews.aliases,
+    is_exact=overviews.is_exact,
+    is_unique=overviews.is_unique,
+    fold=overviews.fold,
+    full_state=overviews.full_state,
+    summarize=summary.summarize,
+)

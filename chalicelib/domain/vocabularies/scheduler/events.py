@@ -1,4 +1,4 @@
-"""JobScheduler's events: the hierarchy of their types, their fields, and how they become core events."""
+"""JobScheduler's events: their type hierarchy and fields, and their conversion to and from core events."""
 
 from collections.abc import Mapping
 from functools import cache
@@ -14,10 +14,10 @@ from chalicelib.domain.model import Model, WholeNumber
 NAME = "scheduler"
 
 
-def _order_key_checked(key: str) -> str:
+def _validate_order_key(key: str) -> str:
     chain, _, order = key.partition(",")
     if len(chain) < 2 or not order:
-        raise ValueError("the key of an order is written /job-chain,order-id")
+        raise ValueError("the key of an order must have the form /job-chain,order-id")
     return key
 
 
@@ -25,7 +25,8 @@ Path = Annotated[str, StringConstraints(pattern=r"^/[^/?*|:]+(?:/[^/?*|:]+)*$", 
 OrderKey = Annotated[
     str,
     StringConstraints(pattern=r"^/[^/?*|]+(?:/[^/?*|]+)*$", max_length=800),
-    AfterValidator(_order_key_checked),
+    AfterValidator(_validate_order_key),
+    Field(json_schema_extra={"allOf": [{"pattern": r"^[^,]{2,},[\s\S]"}]}),
 ]
 TypedPath = Annotated[
     str,
@@ -39,7 +40,7 @@ Level = Annotated[str, StringConstraints(pattern=r"^(?:debug[1-9]|debug|detail|i
 
 
 class TaskKey(Model):
-    """Which task of which job."""
+    """A task of a job."""
 
     job_path: Path = Field(alias="jobPath")
     task_id: TaskId = Field(alias="taskId")
@@ -51,7 +52,7 @@ class _Success(Model):
 
 class _Error(Model):
     TYPE: Literal["Error"]
-    returnCode: WholeNumber  # noqa: N815  (the origin's name)
+    returnCode: WholeNumber  # noqa: N815  (JobScheduler's name)
 
 
 class _Keep(Model):
@@ -98,20 +99,27 @@ FAMILIES: Mapping[str, tuple[Any, Mapping[str, _Fields]]] = {
     "CustomEvent": (Name, {"VariablesCustomEvent": {"variables": dict[str, str]}}),
     "Logged": (None, {"Logged": {"level": Level, "message": str}}),
 }
-"""Each family of events: what their keys are, and the fields of each."""
+"""Each family of events: the type of their keys, and the fields of each event."""
 
-_BETWEEN: Mapping[str, tuple[str, ...]] = {
+INTERMEDIATE_TYPES: Mapping[str, tuple[str, ...]] = {
     "FileBasedAddedOrReplaced": ("FileBasedAdded", "FileBasedReplaced"),
     "JobChainNodeEvent": ("JobChainNodeActionChanged",),
 }
 """Supertypes between a family and its events."""
 
+RETURNED_EVENT_NAMES = (
+    "Event",
+    *(name for family, (_, events) in FAMILIES.items() for name in (family, *events)),
+    *INTERMEDIATE_TYPES,
+)
+"""Event types that `return=` may name, supertypes included."""
+
 _FAMILY_OF = {name: family for family, (_, events) in FAMILIES.items() for name in events}
 
 
 def new_event(value: object) -> NewEvent:
-    """The core event of an event in JobScheduler's JSON."""
-    parsed = _any_event().validate_python(value, by_alias=True, by_name=False)
+    """Convert JobScheduler's JSON to a core event. Raises `ValidationError`."""
+    parsed = event_adapter().validate_python(value, by_alias=True, by_name=False)
     fields = parsed.model_dump(exclude={"TYPE", "key"}, exclude_none=True)
     key = getattr(parsed, "key", None)
     name: str = parsed.TYPE
@@ -122,28 +130,27 @@ def new_event(value: object) -> NewEvent:
     )
 
 
-def own_json(event: Event) -> dict[str, Any] | None:
-    """The event in JobScheduler's JSON, with its EventId; None if somebody else's under our types."""
-    stored = event.stored
-    name = stored.type[-1]
-    fields = {} if stored.payload is None else stored.payload["data"]
-    if name not in _FAMILY_OF or stored.type != _core_type(name) or not isinstance(fields, dict):
+def native_json(event: Event) -> dict[str, Any] | None:
+    """The event in JobScheduler's JSON, with its EventId. None if it does not follow the vocabulary."""
+    event_type, key, _, payload = event.fields
+    name = event_type[-1]
+    data = {} if payload is None else payload["data"]
+    if name not in _FAMILY_OF or event_type != _core_type(name) or not isinstance(data, dict):
         return None
-    own: dict[str, Any] = {"TYPE": name}
-    if stored.key is not None:
-        own["key"] = _task_key(stored.key) if stored.type[1] == "TaskEvent" else stored.key
-    if not own.keys().isdisjoint(fields) or not _follows({**own, **fields}):
+    native: dict[str, Any] = {"TYPE": name}
+    if key is not None:
+        native["key"] = _task_key(key) if event_type[1] == "TaskEvent" else key
+    if not native.keys().isdisjoint(data) or not _is_valid({**native, **data}):
         return None
-    return {"eventId": event.event_id, **own, **fields}
+    return {"eventId": event.event_id, **native, **data}
 
 
-def patterns(returned: str) -> tuple[EventType, ...]:
-    """The patterns of the event types named in `return=`, separated by commas; a supertype means all its subtypes."""
-    return tuple(pattern for name in returned.split(",") for pattern in _patterns(name.strip()))
+def parse_event_types(text: str) -> tuple[EventType, ...]:
+    """Patterns for the comma-separated event types of `return=`. A supertype includes all its subtypes."""
+    return tuple(pattern for name in text.split(",") for pattern in _patterns(name.strip()))
 
 
 def task_path(key: TaskKey) -> str:
-    """A task is found beside its job."""
     return f"{key.job_path}:{key.task_id}"
 
 
@@ -152,9 +159,9 @@ def _task_key(path: str) -> dict[str, str]:
     return {"jobPath": job_path, "taskId": task_id}
 
 
-def _follows(own: dict[str, Any]) -> bool:
+def _is_valid(native: dict[str, Any]) -> bool:
     try:
-        _any_event().validate_python(own, by_alias=True, by_name=False)
+        event_adapter().validate_python(native, by_alias=True, by_name=False)
     except ValidationError:
         return False
     return True
@@ -165,11 +172,11 @@ def _patterns(name: str) -> tuple[EventType, ...]:
         return ((NAME, "*"),)
     if name in FAMILIES:
         return ((NAME, name, "*"),)
-    names = _BETWEEN.get(name, (name,))
+    names = INTERMEDIATE_TYPES.get(name, (name,))
     if names[0] not in _FAMILY_OF:
-        known = ", ".join(("Event", *FAMILIES))
-        raise BadInput(f"Unrecognized event type: return={name[:80]}; known are {known} and their subtypes")
-    return tuple(_core_type(one) for one in names)
+        supported = ", ".join(("Event", *FAMILIES))
+        raise BadInput(f"Unrecognized event type: return={name[:80]}; use {supported} or one of their subtypes")
+    return tuple(_core_type(name) for name in names)
 
 
 def _core_type(name: str) -> EventType:
@@ -178,17 +185,18 @@ def _core_type(name: str) -> EventType:
 
 
 @cache
-def _any_event() -> TypeAdapter[Any]:
-    """All events as models; made when the first one comes, for making them takes a while."""
-    models = [_model(name, key, fields) for key, events in FAMILIES.values() for name, fields in events.items()]
-    any_of_them: Any = Annotated[Union[tuple(models)], Field(discriminator="TYPE")]  # noqa: UP007  (made from a list)
-    return TypeAdapter(any_of_them)
+def event_adapter() -> TypeAdapter[Any]:
+    """Validates any event. Built on first use, because creating the models takes a while."""
+    models = [_create_model(name, key, fields) for key, events in FAMILIES.values() for name, fields in events.items()]
+    annotated: Any = Annotated[Union[tuple(models)], Field(discriminator="TYPE")]  # noqa: UP007  (made from a list)
+    return TypeAdapter(annotated)
 
 
-def _model(name: str, key: Any, fields: _Fields) -> type[Model]:
-    parts: dict[str, Any] = {"TYPE": (Literal[name], ...)}
-    if key is not None:
-        parts["key"] = (key, ...)
-    for field, kind in fields.items():
-        parts[field] = (kind, None if type(None) in getattr(kind, "__args__", ()) else ...)
-    return create_model(name, __base__=Model, **parts)
+def _create_model(name: str, key_type: Any, fields: _Fields) -> type[Model]:
+    definitions: dict[str, Any] = {"TYPE": (Literal[name], ...)}
+    if key_type is not None:
+        definitions["key"] = (key_type, ...)
+    for field, field_type in fields.items():
+        is_optional = type(None) in getattr(field_type, "__args__", ())
+        definitions[field] = (field_type, None if is_optional else ...)
+    return create_model(name, __base__=Model, **definitions)

@@ -1,10 +1,10 @@
-"""What JobScheduler's events fold into: overviews of orders, job chains, jobs, tasks, files and the scheduler."""
+"""Folds JobScheduler's events into overviews of orders, job chains, jobs, tasks, files and the scheduler."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events.event import Event, Stored
+from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.objects.ref import ObjectRef, State
 
 COLLECTIONS: Mapping[str, str] = {
@@ -17,7 +17,7 @@ COLLECTIONS: Mapping[str, str] = {
 }
 
 SCHEDULER_PATH = "/scheduler"
-"""The one scheduler of a log; its events have no key."""
+"""The only scheduler of a log. Its events have no key."""
 
 _COLLECTION_OF_FAMILY = {
     "OrderEvent": "order",
@@ -30,9 +30,9 @@ _COLLECTION_OF_FILE = {"Order": "order", "JobChain": "jobChain", "Job": "schedul
 Fields = Mapping[str, Any]
 
 
-def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
-    """The objects whose state the event may change; a file's event also its order, job chain or job."""
-    event_type, key = stored.type, stored.key
+def affected_objects(fields: EventFields) -> tuple[ObjectRef, ...]:
+    """An event about a file also affects the order, job chain or job that the file defines."""
+    event_type, key = fields.type, fields.key
     family = event_type[1] if len(event_type) > 1 else ""
     if family == "SchedulerEvent":
         return (ObjectRef("scheduler", SCHEDULER_PATH),)
@@ -45,22 +45,15 @@ def objects_of(stored: Stored) -> tuple[ObjectRef, ...]:
     return (ObjectRef(_COLLECTION_OF_FAMILY[family], key),) if family in _COLLECTION_OF_FAMILY else ()
 
 
-def refs_of_key(key: str) -> tuple[ObjectRef, ...]:
-    """The objects that together hold all events with this key."""
+def objects_with_key(key: str) -> tuple[ObjectRef, ...]:
     kind, colon, path = key.partition(":")
     if colon and not kind.startswith("/"):
         return (ObjectRef("fileBased", f"{path}:{kind}"),)
     return tuple(ObjectRef(collection, key) for collection in _COLLECTION_OF_FAMILY.values())
 
 
-def canonical(collection: str, path: str) -> str:
-    """Paths are written in one way only."""
-    del collection
-    return path
-
-
 def aliases(ref: ObjectRef) -> tuple[str, ...]:
-    """The paths by which the object is found: an order by its job chain's too, a task by its job's."""
+    """An order is also found by the path of its job chain, a task and a file by the path before the colon."""
     match ref.collection:
         case "order":
             return (ref.path, ref.path.partition(",")[0])
@@ -71,7 +64,7 @@ def aliases(ref: ObjectRef) -> tuple[str, ...]:
 
 
 def is_exact(ref: ObjectRef) -> bool:
-    """Tell whether the path is written like that of one object: an order's has a comma, a task's ends in a number."""
+    """The path of an order contains a comma, the path of a task ends with a number, that of a file contains a colon."""
     match ref.collection:
         case "order":
             return "," in ref.path
@@ -84,41 +77,34 @@ def is_exact(ref: ObjectRef) -> bool:
 
 
 def is_unique(ref: ObjectRef) -> bool:
-    """Tell whether no other object can be found by the path: tasks and files have names with colons in other names."""
+    """False for tasks and files, because a path with a colon can also be the alias of another one."""
     return ref.collection not in ("task", "fileBased")
 
 
-def fold(collection: str, state: State | None, event: Event, own: Fields) -> State | None:
-    """The object's overview after `event`; None while it does not exist. Facts out of order are taken as they come."""
-    key, at = event.stored.key or SCHEDULER_PATH, timestamps.iso(event.at)
-    if event.stored.type[1] == "FileBasedEvent":
-        return _folded_file(collection, state, key, own["TYPE"])
-    return _FOLDS[collection](state, key, own["TYPE"], own, at)
+def fold(collection: str, state: State | None, event: Event, native: Fields) -> State | None:
+    """The object's overview after `event`, None if it does not exist. Events are applied in any order."""
+    key, at = event.fields.key or SCHEDULER_PATH, timestamps.iso(event.at_us)
+    if event.fields.type[1] == "FileBasedEvent":
+        return _fold_file(collection, state, key, native["TYPE"])
+    return _FOLDS[collection](state, key, native["TYPE"], native, at)
 
 
-def is_whole(state: State) -> bool:
-    """An overview is all there is."""
-    del state
-    return True
-
-
-def whole(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
-    """The overview after all events."""
+def full_state(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
     state: State | None = None
-    for event, own in events:
-        state = fold(collection, state, event, own)
+    for event, native in events:
+        state = fold(collection, state, event, native)
     return state
 
 
-def _folded_file(collection: str, state: State | None, key: str, name: str) -> State | None:
+def _fold_file(collection: str, state: State | None, key: str, name: str) -> State | None:
     if name == "FileBasedRemoved":
         return None
     file_state = "active" if name == "FileBasedActivated" else "loaded"
     path = key if collection == "fileBased" else key.partition(":")[2]
-    found = state or _NEW[collection](path)
+    overview = state or _NEW[collection](path)
     if collection == "order":
-        return {**found, "fileBasedState": file_state, "orderSourceType": "Permanent"}
-    return {**found, "fileBasedState": file_state}
+        return {**overview, "fileBasedState": file_state, "orderSourceType": "Permanent"}
+    return {**overview, "fileBasedState": file_state}
 
 
 def _new_order(path: str) -> State:
@@ -132,7 +118,7 @@ def _new_order(path: str) -> State:
     }
 
 
-_PROCESSING = {
+_PROCESSING_STATES = {
     "OrderAdded": "NotPlanned",
     "OrderStarted": "WaitingForResource",
     "OrderWaitingInTask": "WaitingInTask",
@@ -142,21 +128,21 @@ _PROCESSING = {
     "OrderFinished": "NotPlanned",
 }
 _OBSTACLES: Mapping[str, list[dict[str, str]]] = {"OrderSuspended": [{"TYPE": "Suspended"}], "OrderResumed": []}
-_TIMES = {"OrderStarted": "startedAt", "OrderFinished": "finishedAt"}
+_TIME_FIELDS = {"OrderStarted": "startedAt", "OrderFinished": "finishedAt"}
 
 
-def _folded_order(state: State | None, key: str, name: str, fields: Fields, at: str) -> State | None:
+def _fold_order(state: State | None, key: str, name: str, fields: Fields, at: str) -> State | None:
     if name == "OrderRemoved":
         return None
     order = dict(state or _new_order(key))
     if "nodeId" in fields:
         order["nodeId"] = fields["nodeId"]
-    if name in _PROCESSING:
-        order["orderProcessingState"] = {"TYPE": _PROCESSING[name]}
+    if name in _PROCESSING_STATES:
+        order["orderProcessingState"] = {"TYPE": _PROCESSING_STATES[name]}
     if name == "OrderStepStarted":
         order["orderProcessingState"] |= {"taskId": fields["taskId"], "since": at}
-    if name in _TIMES:
-        order[_TIMES[name]] = at
+    if name in _TIME_FIELDS:
+        order[_TIME_FIELDS[name]] = at
     if name in _OBSTACLES:
         order["obstacles"] = _OBSTACLES[name]
     return order
@@ -166,7 +152,7 @@ def _new_job_chain(path: str) -> State:
     return {"TYPE": "JobChainOverview", "path": path}
 
 
-def _folded_job_chain(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
+def _fold_job_chain(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
     del at
     chain = state or _new_job_chain(key)
     if name == "JobChainStateChanged":
@@ -178,7 +164,7 @@ def _new_job(path: str) -> State:
     return {"TYPE": "JobOverview", "path": path}
 
 
-def _folded_job(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
+def _fold_job(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
     job = state or _new_job(key)
     match name:
         case "JobStateChanged":
@@ -189,7 +175,7 @@ def _folded_job(state: State | None, key: str, name: str, fields: Fields, at: st
             return {**job, "taskQueueChangedAt": at}
 
 
-def _folded_task(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
+def _fold_task(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
     job_path, _, task_id = key.rpartition(":")
     task = state or {"TYPE": "TaskOverview", "taskId": task_id, "jobPath": job_path}
     match name:
@@ -201,7 +187,7 @@ def _folded_task(state: State | None, key: str, name: str, fields: Fields, at: s
             return {**task, "state": "closed"}
 
 
-def _folded_scheduler(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
+def _fold_scheduler(state: State | None, key: str, name: str, fields: Fields, at: str) -> State:
     del key
     scheduler = state or {"TYPE": "SchedulerOverview"}
     match name:
@@ -220,9 +206,9 @@ _NEW: Mapping[str, Callable[[str], State]] = {
     "fileBased": lambda key: {"TYPE": "FileBasedOverview", "path": key},
 }
 _FOLDS: Mapping[str, Callable[[State | None, str, str, Fields, str], State | None]] = {
-    "order": _folded_order,
-    "jobChain": _folded_job_chain,
-    "schedulerJob": _folded_job,
-    "task": _folded_task,
-    "scheduler": _folded_scheduler,
+    "order": _fold_order,
+    "jobChain": _fold_job_chain,
+    "schedulerJob": _fold_job,
+    "task": _fold_task,
+    "scheduler": _fold_scheduler,
 }

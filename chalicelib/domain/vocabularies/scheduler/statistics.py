@@ -1,4 +1,4 @@
-"""OrderStatistics: how many orders are in which state."""
+"""OrderStatistics: the number of orders in each state."""
 
 from collections.abc import Iterable
 
@@ -25,7 +25,7 @@ COUNTERS = (
 
 Statistics = dict[str, int]
 
-_COUNTED: dict[str, tuple[str, ...]] = {
+_STATE_COUNTERS: dict[str, tuple[str, ...]] = {
     "NotPlanned": ("notPlanned",),
     "Planned": ("planned",),
     "Due": ("due",),
@@ -36,26 +36,25 @@ _COUNTED: dict[str, tuple[str, ...]] = {
     "WaitingForResource": ("started", "waitingForResource"),
     "Blacklisted": ("blacklisted",),
 }
-_SOURCES = {"Permanent": ("permanent",), "FileOrder": ("fileOrder",)}
+_SOURCE_COUNTERS = {"Permanent": ("permanent",), "FileOrder": ("fileOrder",)}
 
 
-def statistics(orders: Iterable[State]) -> Statistics:
-    """The counts of all `orders`."""
+def count_orders(orders: Iterable[State]) -> Statistics:
     counts = dict.fromkeys(COUNTERS, 0)
     for order in orders:
-        for counter in counted(order):
+        for counter in counters_for(order):
             counts[counter] += 1
     return counts
 
 
-def changed_text(event_id: int, counts: Statistics) -> str:
-    """The JSON of the event that tells that the statistics have changed."""
+def changed_event_text(event_id: int, counts: Statistics) -> str:
+    """The JSON of an OrderStatisticsChanged event."""
     return to_json({"eventId": event_id, "TYPE": "OrderStatisticsChanged", "orderStatistics": counts}).decode()
 
 
-def counted(order: State) -> tuple[str, ...]:
-    """The counters that one order is counted in; a suspended one counts as nothing but suspended."""
-    source: tuple[str, ...] = _SOURCES.get(order["orderSourceType"], ())
+def counters_for(order: State) -> tuple[str, ...]:
+    """The counters that include `order`. A suspended order counts as suspended, whatever its processing state."""
+    source: tuple[str, ...] = _SOURCE_COUNTERS.get(order["orderSourceType"], ())
     if order["obstacles"]:
         return ("total", *source, "suspended")
-    return ("total", *source, *_COUNTED[order["orderProcessingState"]["TYPE"]])
+    return ("total", *source, *_STATE_COUNTERS[order["orderProcessingState"]["TYPE"]])

@@ -1,45 +1,44 @@
-"""What a list shows of JobScheduler's objects."""
+"""Summaries of JobScheduler's objects."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.objects.summary import Brief, Result, short
+from chalicelib.domain.objects.summary import ObjectSummary, Result, truncate
 
 UNKNOWN = "unknown"
-"""The state of what has not told any."""
+"""The state of an object that has not reported any."""
 
 
-def brief_of(ref: ObjectRef, state: State) -> Brief:
-    """Orders and tasks are part of their job chain and their job."""
-    return _BRIEFS[ref.collection](ref, state)
+def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
+    return _SUMMARIES[ref.collection](ref, state)
 
 
-def _order(ref: ObjectRef, order: State) -> Brief:
-    """A suspended order is nothing else, as in the statistics."""
+def _order(ref: ObjectRef, order: State) -> ObjectSummary:
+    """The state of a suspended order is `Suspended`, whatever its processing state, as in the statistics."""
     chain, _, name = ref.path.partition(",")
     node = f" at {order['nodeId']}" if "nodeId" in order else ""
     processing = order["orderProcessingState"]
-    return Brief(
+    return ObjectSummary(
         path=ref.path,
         key=ref.path,
         state=order["obstacles"][0]["TYPE"] if order["obstacles"] else processing["TYPE"],
-        label=short(f"{name}{node}"),
+        label=truncate(f"{name}{node}"),
         created_at=None,
         updated_at=_latest(order.get("startedAt"), order.get("finishedAt"), processing.get("since")),
         parent=chain,
     )
 
 
-def _task(ref: ObjectRef, task: State) -> Brief:
+def _task(ref: ObjectRef, task: State) -> ObjectSummary:
     result: Result | None = None
     if "returnCode" in task:
         result = "success" if task["returnCode"] == 0 else "failure"
-    return Brief(
+    return ObjectSummary(
         path=ref.path,
         key=ref.path,
         state=task["state"],
-        label=short(f"task {task['taskId']} of {_name(task['jobPath'])}"),
+        label=truncate(f"task {task['taskId']} of {_name(task['jobPath'])}"),
         result=result,
         created_at=task.get("startedAt"),
         updated_at=_latest(task.get("startedAt"), task.get("endedAt")),
@@ -47,22 +46,28 @@ def _task(ref: ObjectRef, task: State) -> Brief:
     )
 
 
-def _file(ref: ObjectRef, file: State) -> Brief:
-    """Its events have its kind before its path."""
+def _file(ref: ObjectRef, file: State) -> ObjectSummary:
+    """The key of a file's events is its kind, then its path. The object path has them in reverse order."""
     path, _, kind = ref.path.rpartition(":")
-    return Brief(ref.path, f"{kind}:{path}", file.get("fileBasedState", UNKNOWN), short(f"{kind} {_name(path)}"))
+    return ObjectSummary(
+        ref.path, f"{kind}:{path}", file.get("fileBasedState", UNKNOWN), truncate(f"{kind} {_name(path)}")
+    )
 
 
-def _scheduler(ref: ObjectRef, scheduler: State) -> Brief:
-    """Its events have no key."""
+def _scheduler(ref: ObjectRef, scheduler: State) -> ObjectSummary:
+    """The events of a scheduler have no key."""
     started = scheduler.get("startedAt")
-    return Brief(ref.path, None, short(scheduler["state"]), "scheduler", created_at=started, updated_at=started)
+    return ObjectSummary(
+        ref.path, None, truncate(scheduler["state"]), "scheduler", created_at=started, updated_at=started
+    )
 
 
-def _named(changed_at: str, ref: ObjectRef, found: State) -> Brief:
-    """A job or a job chain, which may be known by nothing but its file."""
-    state = found.get("state", found.get("fileBasedState", UNKNOWN))
-    return Brief(ref.path, ref.path, short(state), short(_name(ref.path)), updated_at=found.get(changed_at))
+def _job_or_chain(changed_at_field: str, ref: ObjectRef, overview: State) -> ObjectSummary:
+    """A job or a job chain. If there are only events about its file, it has no state but that of the file."""
+    state = overview.get("state", overview.get("fileBasedState", UNKNOWN))
+    return ObjectSummary(
+        ref.path, ref.path, truncate(state), truncate(_name(ref.path)), updated_at=overview.get(changed_at_field)
+    )
 
 
 def _latest(*times: str | None) -> str | None:
@@ -73,10 +78,10 @@ def _name(path: str) -> str:
     return path.rpartition("/")[2]
 
 
-_BRIEFS: Mapping[str, Callable[[ObjectRef, State], Brief]] = {
+_SUMMARIES: Mapping[str, Callable[[ObjectRef, State], ObjectSummary]] = {
     "order": _order,
-    "jobChain": partial(_named, ""),
-    "schedulerJob": partial(_named, "taskQueueChangedAt"),
+    "jobChain": partial(_job_or_chain, ""),
+    "schedulerJob": partial(_job_or_chain, "taskQueueChangedAt"),
     "task": _task,
     "fileBased": _file,
     "scheduler": _scheduler,

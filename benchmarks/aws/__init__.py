@@ -1,0 +1,1 @@
+"""Cost and CPU time on AWS."""

@@ -1,0 +1,1 @@
+"""Load generators, one per peer, and the events they store and append."""

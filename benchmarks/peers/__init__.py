@@ -1,0 +1,1 @@
+"""Annals and its peers side by side on one machine."""

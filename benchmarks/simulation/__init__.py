@@ -1,0 +1,1 @@
+"""A simulation of many writers on one DynamoDB log, in virtual time."""

@@ -1,0 +1,85 @@
+"""Responses of the routes of events: append, feeds, queries."""
+
+from typing import Annotated, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
+
+from chalicelib.domain.events.event import Payload
+from chalicelib.domain.events.ids import EventId
+from chalicelib.http.openapi.response_types.scalars import Count, Time
+
+Place = Annotated[int, Field(ge=1)]
+
+
+class EventIdentity(TypedDict):
+    """The id of an event: the log, the commit in the log, the position in the commit."""
+
+    server: Place
+    session: Count
+    instance: Count
+
+
+class Event(TypedDict):
+    """An event in the log."""
+
+    id: EventIdentity
+    eventId: EventId
+    timestamp: Time
+    type: list[str]
+    key: str | None
+    sourceTimestamp: Time | None
+    payload: Payload | None
+
+
+class Published(TypedDict):
+    """The events with their numbers. `eventId` is that of the last event."""
+
+    events: list[Event]
+    eventId: EventId
+
+
+class IgnoredEvent(TypedDict):
+    """An event that was not written: its index in the request, and the reason."""
+
+    place: Count
+    reason: str
+
+
+class PublishedEvents(Published):
+    """The events with their numbers. `ignored` lists events of jobs that were never created."""
+
+    ignored: NotRequired[list[IgnoredEvent]]
+
+
+class Queried(TypedDict):
+    """The matching events. If `moreFollows`, continue after the id of the last event."""
+
+    events: list[Event]
+    moreFollows: bool
+    eventId: EventId
+
+
+class Empty(TypedDict):
+    """No event matched before the timeout. Continue after `eventId`."""
+
+    TYPE: Literal["Empty"]
+    eventId: EventId
+    lastEventId: EventId
+
+
+class Torn(TypedDict):
+    """Events after the requested position are no longer retained. Restart with a snapshot, or after `eventId`."""
+
+    TYPE: Literal["Torn"]
+    eventId: EventId
+
+
+class InboxMessage(TypedDict):
+    """A message in a user's inbox, and the event that caused it."""
+
+    eventId: EventId
+    observer: str
+    subject: str
+    body: str
+    event: EventIdentity

@@ -1,0 +1,45 @@
+"""Responses of the routes that preview and test observers."""
+
+from typing import Any, Literal
+
+from typing_extensions import TypedDict
+
+from chalicelib.http.openapi.response_types.events import Event
+
+
+class MailPreview(TypedDict):
+    """The mail that would be sent."""
+
+    subject: str
+    text: str
+    html: str
+    to: list[str]
+
+
+class SlackPreview(TypedDict):
+    """The message that would be posted to Slack."""
+
+    json: dict[str, Any]
+
+
+class AppPreview(TypedDict):
+    """The message that would be added to the inboxes of users."""
+
+    subject: str
+    body: str
+    users: list[str]
+
+
+class Preview(TypedDict):
+    """The message that an observer would send. `why` is the reason if it would not send it."""
+
+    event: Event
+    wouldTell: bool
+    why: str | None
+    message: MailPreview | SlackPreview | AppPreview
+
+
+class Tested(TypedDict):
+    """The channel accepted the message."""
+
+    sent: Literal[True]

@@ -1,0 +1,43 @@
+"""Rebuilds the views of all logs from the log, for every store, also while the installation is in use."""
+
+from collections.abc import Callable, Iterator
+
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
+from chalicelib.services.consumers.projector import rebuild
+from chalicelib.wiring import Components
+from infra.tools.progress import Progress
+
+
+def rebuild_all(components: Components) -> None:
+    """Rebuild the views of the directory, and of every organization and its inbox."""
+    for log in _logs(components):
+        _rebuild(components, log)
+
+
+def rebuild_after(kept: Head, components: Components, progress: Callable[[int], None]) -> bool:
+    """Rebuild the views of a log from the commits after `kept`. False if there are none.
+
+    Then the old views stay: they may be the only record of the last session number.
+    """
+    if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
+        return False
+    rebuild(kept.server, components.stores.log, components.stores.views, lambda done, _: progress(done), kept)
+    return True
+
+
+def _logs(components: Components) -> Iterator[Organization]:
+    """Every log that has views, under a display name."""
+    yield Organization("(organizations)", DIRECTORY_SERVER)
+    for organization in components.log.organizations.all():
+        yield organization
+        yield Organization(f"{organization.name} (inbox)", inbox_log(organization.server))
+
+
+def _rebuild(components: Components, log: Organization) -> None:
+    # The directory has no retention.
+    is_directory = log.server == DIRECTORY_SERVER
+    kept = Head(DIRECTORY_SERVER) if is_directory else components.log.retention.boundary(log.server).head
+    progress = Progress(log.name, components.stores.log.head(log.server).session, "commits")
+    if rebuild_after(kept, components, progress.update):
+        progress.finish(f"{log.name:20} views rebuilt")

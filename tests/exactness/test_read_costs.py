@@ -1,0 +1,221 @@
+"""Reads of rare events do not scan the log: the tests limit the number of commits fetched."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_seq import Empty, NonEmpty
+from chalicelib.domain.queries.timeseries import TimeseriesQuery
+from chalicelib.domain.views.block import BLOCK_BITS
+from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
+from chalicelib.services.feeds.notifiers import CommitNotifier
+from chalicelib.services.log.appender import Appender, unwrap
+from chalicelib.services.objects.snapshots import snapshot, state_at
+from chalicelib.services.ports import Views
+from chalicelib.services.reading.latest import latest
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.timeseries import timeseries
+from tests.exactness.model import LogModel, is_selected
+from tests.exactness.stores import CountingLog, RecordingViews
+
+SERVER = 1
+COMMITS = 1_000
+EVENTS = 20
+"""Events per commit."""
+TAIL = 10
+"""Number of commits at the end that are not projected."""
+STEP_MS = 200
+FIRST_MS = 1_700_000_000_000
+MINUTE_US = 60_000_000
+
+ALARMS = (100, 101, 640)
+"""Sessions with an event of type alarm/fire."""
+RARE_KEY = (17, 333, 800, 801, 950)
+"""Sessions with an event with key /rare."""
+ORDERS = (5, 60, 700)
+"""Sessions with an event of the order."""
+ORDER = ObjectRef("order", "/chain,1")
+
+MAX_SEARCH_COMMITS = 24
+"""Maximum number of commits read to find a position: exponential search from the head, then binary search."""
+
+
+class MeteredReader:
+    """A log that counts the commits read."""
+
+    def __init__(self, log: CountingLog, views: Views, model: LogModel) -> None:
+        self.log = log
+        self.reader = LogReader(log, views)
+        self.model = model
+        self.retention = Retention(log, lambda: 0)
+
+    def ids(self, selection: Selection, after: int | None = None, limit: int | None = None) -> list[int]:
+        """EventIds of a poll."""
+        seq = long_poll_blocking(
+            FeedQuery(SERVER, selection, after, limit), self.reader, CommitNotifier(), self.retention
+        )
+        assert isinstance(seq, NonEmpty)
+        ids_by_text = {event.wire_text: event.event_id for event in self.model.events}
+        return [ids_by_text[text] for text in seq.texts]
+
+    def expected(self, selection: Selection, after: int = 0) -> list[int]:
+        events = self.model.between(after, self.model.last_event_id)
+        return [event.event_id for event in events if is_selected(event, selection)]
+
+
+@pytest.fixture(scope="module")
+def filled_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqliteLog, SqliteViews, LogModel]]:
+    home = tmp_path_factory.mktemp("little")
+    log_file, views_file = (
+        Database(home / "log.sqlite", durable=False),
+        Database(home / "views.sqlite", SCHEMA, durable=False),
+    )
+    log, views, model = SqliteLog(log_file), SqliteViews(views_file), LogModel(SERVER)
+    now_ms = FIRST_MS
+    appender = Appender(log, lambda: now_ms)
+    for session in range(1, COMMITS + 1):
+        now_ms += STEP_MS
+        append = Append(SERVER, encode_within_limits(_events(session)), f"request {session}")
+        model.add(unwrap(appender.append_group([append])[0]).commit)
+        if session == COMMITS - TAIL:
+            catch_up(projector(views), SERVER, log, views)
+    yield log, views, model
+    log_file.close()
+    views_file.close()
+
+
+@pytest.fixture
+def metered(filled_log: tuple[SqliteLog, SqliteViews, LogModel]) -> MeteredReader:
+    log, views, model = filled_log
+    return MeteredReader(CountingLog(log), RecordingViews(views, Counter()), model)
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [Selection(keys=("/rare",)), Selection(keys=("/rare",), types=(("job", "*"),))],
+    ids=["key", "key and types"],
+)
+def test_feed_by_key_fetches_only_commits_with_key(metered: MeteredReader, selection: Selection) -> None:
+    assert metered.ids(selection) == metered.expected(selection)
+    assert metered.log.fetched == len(RARE_KEY) + TAIL
+
+
+def test_feed_by_object_fetches_only_commits_of_object(metered: MeteredReader) -> None:
+    selection = ObjectSelection(collection=ORDER.collection, query=PathQuery.parse(ORDER.path))
+    assert metered.ids(selection) == metered.expected(selection)
+    assert metered.log.fetched == len(ORDERS) + TAIL
+
+
+def test_feed_by_rare_type_fetches_only_its_blocks(metered: MeteredReader) -> None:
+    selection = Selection(types=(("alarm", "?"),))
+    assert metered.ids(selection) == metered.expected(selection)
+    assert metered.log.fetched == _commits_in_blocks_of(metered.model, ALARMS) + TAIL
+    assert metered.log.fetched < COMMITS / 3
+
+
+def test_newest_of_rare_type_fetches_part_of_last_block(metered: MeteredReader) -> None:
+    selection = Selection(types=(("alarm", "*"),))
+    assert metered.ids(selection, limit=-1) == metered.expected(selection)[-1:]
+    assert metered.log.fetched <= _commits_in_blocks_of(metered.model, ALARMS[-1:]) + TAIL
+
+
+def test_feed_by_unknown_type_fetches_only_tail(metered: MeteredReader) -> None:
+    query = FeedQuery(SERVER, Selection(types=(("nothing", "*"),)))
+    assert long_poll_blocking(query, metered.reader, CommitNotifier(), metered.retention) == Empty(
+        metered.model.last_event_id
+    )
+    assert metered.log.fetched == TAIL
+
+
+def test_latest_fetches_at_most_one_commit_per_type(metered: MeteredReader) -> None:
+    page = latest([SERVER], Selection(), metered.reader, metered.retention)
+    assert len(page.texts) == 8
+    assert metered.log.fetched <= len(page.texts) + TAIL
+
+
+def test_latest_of_one_type_fetches_one_commit(metered: MeteredReader) -> None:
+    page = latest([SERVER], Selection(types=(("alarm", "fire"),)), metered.reader, metered.retention)
+    assert len(page.texts) == 1
+    assert metered.log.fetched == 1 + TAIL
+
+
+def test_poll_at_head_fetches_nothing(metered: MeteredReader) -> None:
+    query = FeedQuery(SERVER, Selection(types=(("alarm", "*"),)), after=metered.model.last_event_id)
+    assert long_poll_blocking(query, metered.reader, CommitNotifier(), metered.retention) == Empty(
+        metered.model.last_event_id
+    )
+    assert metered.log.fetched == 0
+
+
+@pytest.mark.parametrize("behind", [1, 3, 40])
+def test_poll_near_head_fetches_only_new_commits(metered: MeteredReader, behind: int) -> None:
+    after = metered.model.commits[-1 - behind].last_event_id
+    selection = Selection(types=(("job", "progress", "*"),))
+    assert metered.ids(selection, after) == metered.expected(selection, after)
+    assert metered.log.fetched <= behind + MAX_SEARCH_COMMITS / 2
+
+
+def test_snapshot_fetches_only_tail(metered: MeteredReader) -> None:
+    result = snapshot(metered.reader, SERVER, ORDER.collection, PathQuery.parse("/"))
+    assert list(result.states) == [ORDER.path]
+    assert metered.log.fetched == TAIL
+
+
+def test_past_state_fetches_only_commits_of_object(metered: MeteredReader) -> None:
+    event_id = metered.model.commits[ORDERS[1]].last_event_id
+    assert state_at(metered.reader, SERVER, ORDER, event_id) == metered.model.state(ORDER, event_id)
+    assert metered.log.fetched <= len(ORDERS) + TAIL
+
+
+@pytest.mark.parametrize("session", [1, 2, 300, 555, 871, 990])
+def test_position_at_fetches_few_commits(metered: MeteredReader, session: int) -> None:
+    commit = metered.model.commits[session - 1]
+    assert metered.reader.position_at(SERVER, commit.last_event_id) == commit.head
+    assert metered.log.fetched <= MAX_SEARCH_COMMITS
+
+
+@pytest.mark.parametrize("descending", [True, False], ids=["descending", "ascending"])
+def test_timeseries_fetches_only_time_range(metered: MeteredReader, descending: bool) -> None:
+    first, last_event_id = metered.model.commits[399].at_us, metered.model.commits[408].at_us
+    query = TimeseriesQuery(Selection(), t_from=first, t_to=last_event_id, descending=descending)
+    page = timeseries(query, [SERVER], metered.reader, metered.retention, 10_000)
+    assert len(page.texts) == 10 * EVENTS
+    assert metered.log.fetched <= 10 + 2 + MAX_SEARCH_COMMITS
+
+
+def _events(session: int) -> list[NewEvent]:
+    """Twenty events, the first of which may be a rare one."""
+    if session in ALARMS:
+        rare = NewEvent(type=("alarm", "fire"), key="/cellar")
+    elif session in RARE_KEY:
+        rare = NewEvent(type=("job", "finish"), key="/rare")
+    elif session in ORDERS:
+        rare = SCHEDULER_VOCABULARY.new_event({"TYPE": "OrderAdded", "key": ORDER.path, "nodeId": str(session)})
+    else:
+        rare = NewEvent(type=("job", "start"), key=f"/job/{session}")
+    usual = [NewEvent(type=("job", "progress", f"n{n % 4}"), key=f"/job/{n}") for n in range(EVENTS - 1)]
+    return [rare, *usual]
+
+
+def _commits_in_blocks_of(model: LogModel, sessions: tuple[int, ...]) -> int:
+    """Number of commits in the blocks that contain these sessions."""
+    blocks = {_block(model.commits[session - 1]) for session in sessions}
+    return sum(_block(commit) in blocks for commit in model.commits[:-TAIL])
+
+
+def _block(commit: Commit) -> tuple[int, int]:
+    return commit.at_us // MINUTE_US, commit.session >> BLOCK_BITS

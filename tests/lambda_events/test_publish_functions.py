@@ -1,0 +1,177 @@
+"""The publish and ingest functions, called with recorded AWS events."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from chalicelib import wiring
+from chalicelib.domain.errors import BadInput, ConditionFailed, KeyReused, NoSuchOrganization
+from chalicelib.domain.events.event import Event
+
+EVENTS = Path(__file__).parent.parent / "events"
+PUBLISH: Callable[[dict[str, Any], object], dict[str, Any]] = app.publish
+INGEST: Callable[[dict[str, Any], object], dict[str, Any]] = app.ingest
+NO_FAILURES: dict[str, list[dict[str, str]]] = {"batchItemFailures": []}
+CONTEXT = None
+
+
+@pytest.fixture(autouse=True)
+def components(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[wiring.Components]:
+    """Components of a new process, with the organizations acme (1) and other (2)."""
+    monkeypatch.setenv("STORE", "sqlite")
+    monkeypatch.setenv("DATA_DIR", str(tmp_path))
+    wiring.get_components.cache_clear()
+    components = wiring.get_components()
+    for name in ("acme", "other"):
+        components.log.organizations.create(name)
+    yield components
+    components.close()
+    wiring.get_components.cache_clear()
+
+
+def payload(name: str) -> dict[str, Any]:
+    """A recorded Lambda event."""
+    event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
+    return event
+
+
+def redeliver(*numbers: int) -> dict[str, list[dict[str, str]]]:
+    """The response that makes SQS redeliver these messages."""
+    return {"batchItemFailures": [{"itemIdentifier": f"00000000-0000-4000-8000-{n:012d}"} for n in numbers]}
+
+
+def stored_events(components: wiring.Components, server: int) -> list[str]:
+    """Session, second subtype and key of each event in a log."""
+    return [
+        f"{event.id.session} {_subtype_and_key(event)}"
+        for commit in components.stores.log.read(server, 0)
+        for event in commit.events
+    ]
+
+
+def test_ingest_batch_writes_one_commit_per_organization(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_two_organizations"), CONTEXT) == NO_FAILURES
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
+    assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
+
+
+def test_ingest_redelivered_batch_writes_nothing(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_two_organizations"), CONTEXT) == NO_FAILURES
+    assert INGEST(payload("sqs_fifo_redelivered"), CONTEXT) == NO_FAILURES
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
+    assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
+
+
+def test_ingest_redelivered_with_more_writes_new_events(components: wiring.Components) -> None:
+    INGEST(payload("sqs_fifo_two_organizations"), CONTEXT)
+    assert INGEST(payload("sqs_fifo_redelivered_with_more"), CONTEXT) == NO_FAILURES
+    assert stored_events(components, 1) == [
+        "1 create /job/117",
+        "1 finish /job/117",
+        "1 create /job/118",
+        "2 finish /job/118",
+    ]
+    assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
+
+
+def test_ingest_redelivered_but_unwritten_batch_writes_it(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_redelivered"), CONTEXT) == NO_FAILURES
+    assert (len(stored_events(components, 1)), len(stored_events(components, 2))) == (3, 2)
+
+
+def test_ingest_bad_message_blocks_only_its_group(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_bad_message"), CONTEXT) == redeliver(3, 5)
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117"]
+    assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
+
+
+def test_ingest_logs_reason_of_failed_message(caplog: pytest.LogCaptureFixture) -> None:
+    INGEST(payload("sqs_fifo_bad_message"), CONTEXT)
+    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == [
+        f"message {item['itemIdentifier']} not ingested" for item in redeliver(3, 5)["batchItemFailures"]
+    ]
+    assert "events.0.type.0" in caplog.text
+
+
+def test_ingest_invalid_json_fails_alone(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_no_json"), CONTEXT) == redeliver(1)
+    assert stored_events(components, 2) == ["1 create /job/1"]
+
+
+def test_ingest_unknown_organization_fails_its_messages(components: wiring.Components) -> None:
+    assert INGEST(payload("sqs_fifo_unknown_organization"), CONTEXT) == redeliver(2, 4)
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
+
+
+def test_ingest_retry_after_organization_created_writes(components: wiring.Components) -> None:
+    batch = payload("sqs_fifo_unknown_organization")
+    INGEST(batch, CONTEXT)
+    components.log.organizations.create("nobody")
+    for record in batch["Records"]:
+        record["attributes"]["ApproximateReceiveCount"] = "2"
+    assert INGEST(batch, CONTEXT) == NO_FAILURES
+    assert stored_events(components, 3) == ["1 create /job/1", "1 finish /job/1"]
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
+
+
+def test_publish_returns_same_response_as_api(components: wiring.Components) -> None:
+    response = PUBLISH(payload("publish"), CONTEXT)
+    (event,) = response["events"]
+    assert {**response, "events": [{**event, "timestamp": "now"}]} == {
+        "events": [
+            {
+                "id": {"server": 1, "session": 1, "instance": 1},
+                "eventId": response["eventId"],
+                "timestamp": "now",
+                "type": ["job", "create", "n1", "backup"],
+                "key": "/job/117",
+                "sourceTimestamp": "2019-11-08T22:18:30.774000Z",
+                "payload": {"type": "json", "data": {"id": 117}},
+            }
+        ],
+        "eventId": event["eventId"],
+    }
+    assert stored_events(components, 1) == ["1 create /job/117"]
+
+
+def test_publish_repeated_returns_first_response(components: wiring.Components) -> None:
+    assert PUBLISH(payload("publish"), CONTEXT) == PUBLISH(payload("publish"), CONTEXT)
+    assert stored_events(components, 1) == ["1 create /job/117"]
+
+
+def test_publish_without_events_returns_head(components: wiring.Components) -> None:
+    assert PUBLISH({"org": "acme", "events": []}, CONTEXT) == {"events": [], "eventId": 0}
+    assert components.stores.log.head(1).session == 0
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "reason"),
+    [
+        ({"idempotencyKey": None}, ConditionFailed, "matches the append condition"),
+        ({"condition": None}, KeyReused, "Idempotency-Key '117-create' was used for another request"),
+        ({"org": "nobody"}, NoSuchOrganization, "organization 'nobody' does not exist"),
+        ({"org": None}, BadInput, "org: "),
+        ({"idempotencyKey": ""}, BadInput, "idempotencyKey: |an Idempotency-Key has"),
+        ({"colour": "red"}, BadInput, "colour: unknown field"),
+        ({"events": [{"type": ["a?"]}]}, BadInput, r"events\.0\.type\.0: "),
+        ({"events": [{"type": [], "payload": {"type": "json", "data": float("nan")}}]}, BadInput, "number"),
+        ({"events": [{"type": [], "payload": {"type": "json", "data": float("inf")}}]}, BadInput, "number"),
+        ({"events": [{"type": [], "payload": {"type": "json", "data": "\ud800"}}]}, BadInput, "surrogates"),
+        ({"events": [{"type": ["\ud800"]}]}, BadInput, r"events\.0\.type\.0: |surrogates"),
+    ],
+)
+def test_publish_refused_raises_and_writes_nothing(
+    change: dict[str, Any], error: type[Exception], reason: str, components: wiring.Components
+) -> None:
+    PUBLISH(payload("publish"), CONTEXT)
+    with pytest.raises(error, match=reason):
+        PUBLISH({**payload("publish"), **change}, CONTEXT)
+    assert stored_events(components, 1) == ["1 create /job/117"]
+
+
+def _subtype_and_key(event: Event) -> str:
+    return f"{event.fields.type[1]} {event.fields.key}"

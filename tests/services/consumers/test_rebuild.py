@@ -1,0 +1,159 @@
+"""Rebuilding views: exact with concurrent projectors, writers and rebuilds, and after crashes at any point."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import count
+
+import pytest
+
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.views.record import (
+    LATEST_VIEW,
+    MAX_CHARACTER,
+    PROJECTOR,
+    Checkpoint,
+    ConditionalWrite,
+    objects_view,
+)
+from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.ports import Log, Views
+from tests.services.consumers.sample_events import fill, sample_commits
+from tests.services.consumers.view_checks import (
+    KINDS,
+    Crash,
+    InterceptedViews,
+    all_records,
+    assert_exact,
+    at_write,
+    count_rebuild_writes,
+    count_writes,
+    crash,
+    generations,
+    project_undisturbed,
+    rebuild_of,
+    run_all,
+)
+
+
+def test_rebuild_builds_same_views_and_deletes_old_ones(log: Log, views: Views) -> None:
+    fill(log, 1, sample_commits(30))
+    catch_up(projector(views), 1, log, views)
+    before = all_records(views, 1)
+    progress: list[tuple[int, int]] = []
+    rebuild(1, log, views, lambda done, head: progress.append((done, head)))
+    assert load_checkpoint(PROJECTOR, 1, views).generation == 2
+    assert all_records(views, 1) == before
+    assert generations(views, 1) == [2]
+    assert progress == [(30, 30)]
+
+
+def test_rebuild_works_with_empty_log_and_without_views(log: Log, views: Views) -> None:
+    rebuild(1, log, views, lambda *_: None)
+    assert all_records(views, 1) == {"checkpoint": [(PROJECTOR, 0, '{"n":0,"last":0}')], **{kind: [] for kind in KINDS}}
+    fill(log, 2, sample_commits(30))
+    rebuild(2, log, views, lambda *_: None)
+    assert_exact(log, views, 2)
+    assert generations(views, 2) == [2]
+
+
+def test_rebuild_of_emptied_log_keeps_its_head(log: Log, views: Views) -> None:
+    commits = sample_commits(5)
+    fill(log, 1, commits)
+    retention_head = log.head(1)
+    rebuild(1, log, views, lambda *_: None, retention_head)
+    assert load_checkpoint(PROJECTOR, 1, views).head == retention_head
+
+
+def test_rebuild_repairs_damaged_views(log: Log, views: Views) -> None:
+    fill(log, 1, sample_commits(30))
+    catch_up(projector(views), 1, log, views)
+    before = all_records(views, 1)
+    for kind in (LATEST_VIEW, objects_view("order")):
+        for record in list(views.range(Checkpoint(Head(1)).view_name(kind), "", MAX_CHARACTER)):
+            assert views.put([ConditionalWrite(replace(record, data="damaged"), record.version)]) == []
+    rebuild(1, log, views, lambda *_: None)
+    assert all_records(views, 1) == before
+
+
+def test_rebuild_is_exact_with_concurrent_projector_and_writer(log: Log, views: Views, store: str) -> None:
+    """Each write of the rebuild is preceded by a new commit or a run of the projector. Two runs on SQLite."""
+    before, meanwhile = sample_commits(230 if store == "sqlite" else 12), sample_commits(8)
+    fill(log, 1, before)
+    run_once(projector(views), 1, log, views, limit=10)
+    left = iter(meanwhile)
+    turns = count()
+
+    def interfere(_: ConditionalWrite | None) -> None:
+        if next(turns) % 2:
+            fill(log, 1, [commit for commit in [next(left, None)] if commit])
+        else:
+            run_once(projector(views), 1, log, views, limit=2)
+
+    rebuild(1, log, InterceptedViews(views, interfere), lambda *_: None)
+    catch_up(projector(views), 1, log, views)
+    assert list(left) == []
+    assert load_checkpoint(PROJECTOR, 1, views).generation == 2
+    assert_exact(log, views, 1)
+    assert generations(views, 1) == [2]
+    fill(log, 2, [*before, *meanwhile])
+    catch_up(projector(views), 2, log, views)
+    assert all_records(views, 1) == all_records(views, 2)
+
+
+def test_projector_overtaken_by_rebuild_stays_exact(log: Log, sqlite_views: Views, servers: Iterator[int]) -> None:
+    records = project_undisturbed(log, sqlite_views, next(servers))
+    for number in range(count_writes(log, sqlite_views, next(servers), 5)):
+        server = next(servers)
+        fill(log, server, sample_commits(8))
+        run_all(log, InterceptedViews(sqlite_views, at_write(number, rebuild_of(log, sqlite_views, server))), server, 5)
+        assert all_records(sqlite_views, server) == records
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["in order", "in another order"])
+def test_rebuild_after_crashed_rebuild_is_exact(
+    log: Log, sqlite_views: Views, servers: Iterator[int], backwards: bool
+) -> None:
+    records = project_undisturbed(log, sqlite_views, next(servers))
+    for number in range(count_rebuild_writes(log, sqlite_views, next(servers))):
+        server = next(servers)
+        fill(log, server, sample_commits(8))
+        run_once(projector(sqlite_views), server, log, sqlite_views, limit=6)
+        with pytest.raises(Crash):
+            rebuild(server, log, InterceptedViews(sqlite_views, at_write(number, crash), backwards), lambda *_: None)
+        run_once(projector(sqlite_views), server, log, sqlite_views, limit=1)
+        rebuild(server, log, sqlite_views, lambda *_: None)
+        catch_up(projector(sqlite_views), server, log, sqlite_views)
+        assert all_records(sqlite_views, server) == records
+
+
+def test_rebuild_deletes_leftovers_of_crashed_and_late_writers(
+    log: Log, sqlite_views: Views, servers: Iterator[int]
+) -> None:
+    for number in range(count_rebuild_writes(log, sqlite_views, next(servers))):
+        server = next(servers)
+        fill(log, server, sample_commits(8))
+        late = InterceptedViews(sqlite_views, at_write(2, rebuild_of(log, sqlite_views, server)))
+        run_once(projector(late), server, log, late, limit=6)
+        with pytest.raises(Crash):
+            rebuild(server, log, InterceptedViews(sqlite_views, at_write(number, crash)), lambda *_: None)
+        rebuild(server, log, sqlite_views, lambda *_: None)
+        assert generations(sqlite_views, server) == [load_checkpoint(PROJECTOR, server, sqlite_views).generation]
+
+
+def test_rebuild_overtaken_by_other_rebuild_is_exact(log: Log, sqlite_views: Views, servers: Iterator[int]) -> None:
+    """The first rebuild pauses at a write, a second one starts and crashes, then the first one continues."""
+    records = project_undisturbed(log, sqlite_views, next(servers))
+    for number in range(count_rebuild_writes(log, sqlite_views, next(servers))):
+        server = next(servers)
+        fill(log, server, sample_commits(8))
+        run_once(projector(sqlite_views), server, log, sqlite_views, limit=6)
+        second = InterceptedViews(sqlite_views, at_write(number % 20, crash))
+
+        def overtake(server: int = server, second: Views = second) -> None:
+            with pytest.raises(Crash):
+                rebuild(server, log, second, lambda *_: None)
+
+        rebuild(server, log, InterceptedViews(sqlite_views, at_write(number, overtake)), lambda *_: None)
+        catch_up(projector(sqlite_views), server, log, sqlite_views)
+        assert all_records(sqlite_views, server) == records

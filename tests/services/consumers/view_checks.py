@@ -1,0 +1,238 @@
+"""Checks of views, and runs of the projector with crashes or other code at a chosen write."""
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+
+from pydantic_core import from_json, to_json
+
+from chalicelib.domain import vocabularies
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event_type import EventType
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
+from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.views.block import BLOCK_BITS, Block, block_item, block_item_range
+from chalicelib.domain.views.object_view import (
+    ObjectView,
+    archived_sessions_item,
+    parse_archived_sessions,
+)
+from chalicelib.domain.views.projection import latest_positions
+from chalicelib.domain.views.record import (
+    BLOCKS_VIEW,
+    LATEST_VIEW,
+    MAX_CHARACTER,
+    PROJECTOR,
+    SESSIONS_VIEW,
+    Checkpoint,
+    ConditionalWrite,
+    Record,
+    checkpoints_view,
+    objects_view,
+)
+from chalicelib.services.consumers.consumer import Consumer, catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.ports import Log, Views
+from tests.services.consumers.sample_events import (
+    events_of,
+    fill,
+    sample_commits,
+)
+
+MINUTE = 60_000_000
+KINDS = (
+    *(objects_view(name) for name in (KEYED, *vocabularies.collections())),
+    SESSIONS_VIEW,
+    LATEST_VIEW,
+    BLOCKS_VIEW,
+)
+
+
+class Crash(Exception):
+    """A simulated crash."""
+
+
+class InterceptedViews:
+    """Views that call `before` before each single change and drop."""
+
+    def __init__(
+        self, views: Views, before: Callable[[ConditionalWrite | None], object], backwards: bool = False
+    ) -> None:
+        self._views = views
+        self._before = before
+        self._order = -1 if backwards else 1
+
+    def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
+        return self._views.get(view, items)
+
+    def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
+        return self._views.range(view, start, end, backwards)
+
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        refused = []
+        for change in changes[:: self._order]:
+            self._before(change)
+            refused += self._views.put([change])
+        return refused
+
+    def drop(self, view: str) -> int:
+        self._before(None)
+        return self._views.drop(view)
+
+
+def assert_exact(log: Log, views: Views, server: int) -> None:
+    """Compare all views with the whole log."""
+    commits = list(log.read(server, 0))
+    checkpoint = load_checkpoint(PROJECTOR, server, views)
+    assert checkpoint.head == log.head(server)
+    assert objects(views, checkpoint) == expected_objects(events_of(commits))
+    assert latest(views, checkpoint) == {
+        event.fields.type: (event.id.session, event.id.instance) for event in events_of(commits)
+    }
+    assert_blocks(commits, list(views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)))
+
+
+def assert_blocks(commits: Sequence[Commit], records: Sequence[Record]) -> None:
+    """The blocks cover the log without gaps. Each is short and knows its contents."""
+    blocks = [Block.from_record(record) for record in records]
+    assert [n for block in blocks for n in range(block.first_session, block.last_session + 1)] == [
+        commit.session for commit in commits
+    ]
+    for record, block in zip(records, blocks, strict=True):
+        block_commits = commits[block.first_session - 1 : block.last_session]
+        assert {block_item(commit) for commit in block_commits} == {record.item}
+        assert (block.event_count, len({commit.at_us // MINUTE for commit in block_commits})) == (
+            sum(c.event_count for c in block_commits),
+            1,
+        )
+        assert len(block_commits) <= 2**BLOCK_BITS
+        first, end = block_item_range(block_commits[0].at_us)
+        assert first <= record.item < end
+        assert all(block.may_contain(Selection(types=(event.fields.type,))) for event in events_of(block_commits))
+
+
+def expected_objects(events: Sequence[Event]) -> dict[ObjectRef, tuple[State | None, list[int]]]:
+    """The state and the sessions of every object, folded event by event."""
+    expected: dict[ObjectRef, tuple[State | None, list[int]]] = {}
+    for event in events:
+        for ref in vocabularies.affected_objects(event.fields):
+            state, sessions = expected.get(ref, (None, []))
+            state = from_json(to_json(vocabularies.fold(ref.collection, state, event)))
+            expected[ref] = state, sorted({*sessions, event.id.session})
+    return expected
+
+
+def objects(views: Views, checkpoint: Checkpoint) -> dict[ObjectRef, tuple[State | None, list[int]]]:
+    """The state and the sessions of every object according to the views."""
+    return {
+        ref: (ObjectView.from_record(record).state, [n for link in chain(views, checkpoint, ref) for n in link])
+        for collection in (KEYED, *vocabularies.collections())
+        for record in views.range(checkpoint.view_name(objects_view(collection)), "", MAX_CHARACTER)
+        for ref in [ObjectRef(collection, record.item)]
+    }
+
+
+def chain(views: Views, checkpoint: Checkpoint, ref: ObjectRef) -> list[tuple[int, ...]]:
+    """The sessions of an object, record by record, oldest first."""
+    view = ObjectView.from_record(views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path])[ref.path])
+    links, last = [view.recent_sessions], view.archived_to
+    while last:
+        item = archived_sessions_item(ref, last)
+        last, sessions = parse_archived_sessions(views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item])
+        links.insert(0, sessions)
+    return links
+
+
+def latest(views: Views, checkpoint: Checkpoint) -> dict[EventType, tuple[int, int]]:
+    """Position of the last event of each type according to the view."""
+    records = views.range(checkpoint.view_name(LATEST_VIEW), "", MAX_CHARACTER)
+    return {kind: position for record in records for kind, position in latest_positions(record).items()}
+
+
+def all_records(views: Views, server: int) -> dict[str, list[tuple[str, int, str]]]:
+    """All records of a server's current generation, and the projector's checkpoint."""
+    checkpoint = load_checkpoint(PROJECTOR, server, views)
+    (checkpoint_record,) = views.get(checkpoints_view(server), [PROJECTOR]).values()
+    records_by_kind = {kind: list(views.range(checkpoint.view_name(kind), "", MAX_CHARACTER)) for kind in KINDS}
+    return {
+        "checkpoint": [(checkpoint_record.item, checkpoint.head.session, checkpoint_record.data)],
+        **{
+            kind: [(record.item, record.version, record.data) for record in records]
+            for kind, records in records_by_kind.items()
+        },
+    }
+
+
+def generations(views: Views, server: int) -> list[int]:
+    """The generations that have any records."""
+    return [
+        generation
+        for generation in range(10)
+        if any(
+            list(views.range(Checkpoint(Head(server), generation).view_name(kind), "", MAX_CHARACTER)) for kind in KINDS
+        )
+    ]
+
+
+def project_undisturbed(log: Log, views: Views, server: int) -> dict[str, list[tuple[str, int, str]]]:
+    """Project a log without interference and return all records."""
+    fill(log, server, sample_commits(8))
+    catch_up(projector(views), server, log, views)
+    return all_records(views, server)
+
+
+def run_all(log: Log, views: Views, server: int, limit: int) -> None:
+    """Project to the end of the log, `limit` commits at a time."""
+    while run_once(projector(views), server, log, views, limit):
+        pass
+
+
+def count_writes(log: Log, views: Views, server: int, limit: int) -> int:
+    """Number of changes that an undisturbed projector writes."""
+    fill(log, server, sample_commits(8))
+    return len(record_writes(log, views, server, limit))
+
+
+def record_writes(log: Log, views: Views, server: int, limit: int) -> list[ConditionalWrite]:
+    """The changes that an undisturbed projector writes. All of them are in the views that the tests compare."""
+    changes: list[ConditionalWrite | None] = []
+    run_all(log, InterceptedViews(views, changes.append), server, limit)
+    written = [change for change in changes if change is not None]
+    names = {checkpoints_view(server), *(Checkpoint(Head(server)).view_name(kind) for kind in KINDS)}
+    assert {change.record.view for change in written} <= names
+    return written
+
+
+def at_write(number: int, then: Callable[[], object]) -> Callable[[ConditionalWrite | None], None]:
+    """Call `then` just before write `number`, counted from 0."""
+    numbers = count()
+
+    def before(_: ConditionalWrite | None) -> None:
+        if next(numbers) == number:
+            then()
+
+    return before
+
+
+def crash() -> None:
+    raise Crash
+
+
+def other_run(log: Log, views: Views, server: int, limit: int) -> Callable[[], int]:
+    """A run of another projector."""
+    other: Consumer = projector(views)
+    return lambda: run_once(other, server, log, views, limit)
+
+
+def rebuild_of(log: Log, views: Views, server: int) -> Callable[[], None]:
+    return lambda: rebuild(server, log, views, lambda *_: None)
+
+
+def count_rebuild_writes(log: Log, views: Views, server: int) -> int:
+    """Number of writes and drops of an undisturbed rebuild."""
+    fill(log, server, sample_commits(8))
+    run_once(projector(views), server, log, views, limit=6)
+    steps: list[ConditionalWrite | None] = []
+    rebuild(server, log, InterceptedViews(views, steps.append), lambda *_: None)
+    return len(steps)

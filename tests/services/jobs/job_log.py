@@ -1,0 +1,116 @@
+"""A log with jobs for tests: publish, read, project and close silent jobs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.log.append import AppendCondition
+from chalicelib.domain.log.commit import Appended, Commit
+from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.jobs.job_publisher import JobPublisher, Published
+from chalicelib.services.jobs.job_timeouts import JobTimeouts
+from chalicelib.services.log.group_commit import GroupCommit
+from chalicelib.services.log.publisher import Publisher
+from chalicelib.services.objects.snapshots import object_snapshot
+from chalicelib.services.ports import Log, Views
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import Retention
+from tests.conformance.anyjob.anyjob import Json
+from tests.services.fakes import World
+
+TIMEOUT_S = 3600.0
+
+
+@dataclass
+class JobLog:
+    """A log with jobs, and the services that write and read it."""
+
+    log: Log
+    views: Views
+    world: World
+    server: int = 1
+    request_numbers: "count[int]" = field(default_factory=lambda: count(1))
+
+    def __post_init__(self) -> None:
+        self.publisher = self._new_publisher(self.log)
+        self.job_publisher = self.new_job_publisher()
+
+    def new_job_publisher(self, log: Log | None = None) -> JobPublisher:
+        """A publisher with an empty cache, as in a new process."""
+        publisher = self.publisher if log is None else self._new_publisher(log)
+        return JobPublisher(publisher, self.reader, Retention(self.log, self.world.clock), self.world.clock)
+
+    @property
+    def reader(self) -> LogReader:
+        return LogReader(self.log, self.views)
+
+    def publish_jobs(
+        self, *events: Json, key: str | None = None, condition: AppendCondition | None = None
+    ) -> Published:
+        """Publish job events in one request."""
+        return self.job_publisher.publish(self.server, to_core_events(events), condition, key)
+
+    def publish_commit(self, *events: Json) -> Commit:
+        """Publish job events and return their commit."""
+        outcome = self.publish_jobs(*events).outcome
+        assert isinstance(outcome, Appended)
+        return outcome.commit
+
+    def write(self, *events: NewEvent) -> None:
+        """Publish core events."""
+        self.publisher.publish(self.server, events)
+
+    def job_timeouts(
+        self, views: Views | None = None, clock: Callable[[], int] | None = None, log: Log | None = None
+    ) -> JobTimeouts:
+        views, clock = views or self.views, clock or self.world.clock
+        publisher = self.publisher if log is None else self._new_publisher(log)
+        return JobTimeouts(LogReader(self.log, self.views), views, publisher, clock, TIMEOUT_S)
+
+    def clean(self) -> list[str]:
+        """Close silent jobs, and return a summary of the events that were written."""
+        before = self.log.head(self.server).session
+        count = self.job_timeouts().run(self.server)
+        summaries = [text for commit in self.log.read(self.server, before) for text in summarize(commit)]
+        assert count == len(summaries)
+        return summaries
+
+    def project(self) -> None:
+        """Update the views."""
+        catch_up(projector(self.views), self.server, self.log, self.views)
+
+    def state(self, collection: str, number: int) -> State:
+        """The full state of a job or a job set."""
+        path = f"/{number}"
+        return object_snapshot(self.reader, self.server, ObjectRef(collection, path)).state_of(path)
+
+    def sessions(self) -> list[list[str]]:
+        """A summary of each commit."""
+        return [summarize(commit) for commit in self.log.read(self.server, 0)]
+
+    def advance_s(self, seconds: float) -> None:
+        """Advance the clock."""
+        self.world.now_ms += round(seconds * 1000)
+
+    def _new_publisher(self, log: Log) -> Publisher:
+        appends = GroupCommit(self.world.appender(log), lambda _: None)
+        return Publisher(log, appends, lambda: f"request {next(self.request_numbers)}")
+
+
+def to_core_events(events: Sequence[Json]) -> list[NewEvent]:
+    return [JOB_VOCABULARY.new_event(event) for event in events]
+
+
+def summarize(commit: Commit) -> list[str]:
+    """The events of a commit in short, such as `finish 117`."""
+    return [f"{event.fields.type[1]} {str(event.fields.key).rpartition('/')[2]}" for event in commit.events]
+
+
+def native_events(commit: Commit) -> list[Json]:
+    """The events of a commit in the JSON of the vocabulary."""
+    fields = [JOB_VOCABULARY.native_json(event) for event in commit.events]
+    return [json for json in fields if json is not None]

@@ -1,0 +1,1 @@
+"""Records of a run, and the check that no promise was broken."""
