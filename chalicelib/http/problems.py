@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from chalicelib.domain import errors
 from chalicelib.domain.redaction import safe_description
-from chalicelib.http.responses import DeferredResponse, Stepwise
+from chalicelib.http.responses import DeferredResponse, SuspendableResponse
 
 P = ParamSpec("P")
 
@@ -40,45 +40,45 @@ _log = logging.getLogger("annals")
 
 
 def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
-    """`view`, with what it raises turned into an answer."""
+    """Decorate a view so that its exceptions become problem documents."""
 
     @functools.wraps(view)
-    def answering(*args: P.args, **kwargs: P.kwargs) -> Response:
-        response = _answered(lambda: view(*args, **kwargs))
-        if isinstance(response, Stepwise):
-            response.steps = _stepped(response.steps)
+    def handling(*args: P.args, **kwargs: P.kwargs) -> Response:
+        response = _respond(lambda: view(*args, **kwargs))
+        if isinstance(response, SuspendableResponse):
+            response.steps = _guard_steps(response.steps)
         return response
 
-    return answering
+    return handling
 
 
 def resolve(response: DeferredResponse) -> Response:
     """Wait for the outcome of a deferred response and render it. A refusal becomes a problem document."""
-    return _answered(lambda: response.render(response.future.result()))
+    return _respond(lambda: response.render(response.future.result()))
 
 
-def _answered(answer: Callable[[], Response]) -> Response:
+def _respond(respond: Callable[[], Response]) -> Response:
     try:
-        return answer()
-    except Exception as failure:
-        return _told(failure)
+        return respond()
+    except Exception as error:  # every error becomes a response
+        return _problem_from_exception(error)
 
 
-def _stepped(steps: Generator[Any, Any, Response | None]) -> Generator[Any, Any, Response | None]:
-    """The steps; who has begun to tell something cannot tell a problem any more, and just ends."""
+def _guard_steps(steps: Generator[Any, Any, Response | None]) -> Generator[Any, Any, Response | None]:
+    """Run the steps. An error after the first sent piece cannot be reported and only ends the response."""
     try:
         return (yield from steps)
-    except Exception as failure:
-        return _told(failure)
+    except Exception as error:  # every error becomes a response
+        return _problem_from_exception(error)
 
 
-def _told(failure: Exception) -> Response:
-    if not isinstance(failure, errors.AnnalsError):
-        _log.error("unexpected failure", exc_info=failure)
+def _problem_from_exception(error: Exception) -> Response:
+    if not isinstance(error, errors.AnnalsError):
+        _log.error("unexpected failure", exc_info=error)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server logged the details")
-    if not isinstance(failure, errors.Refused):
-        _log.warning("%s", safe_description(failure))
-    return problem_from_error(failure)
+    if not isinstance(error, errors.Refused):
+        _log.warning("%s", safe_description(error))
+    return problem_from_error(error)
 
 
 def problem_from_error(error: errors.AnnalsError) -> Response:

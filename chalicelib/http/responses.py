@@ -44,10 +44,10 @@ class DeferredResponse(Response):
         self.render = render
 
 
-class Stepwise(Response):
-    """An answer that takes steps, between which it waits; the embedded server takes them when it is time.
+class SuspendableResponse(Response):
+    """A response produced by a generator that can be suspended (see `services.feeds.suspension`).
 
-    `steps` makes pieces of text, to be sent at once, or else one response, which is the answer.
+    `steps` yields pieces of text, which are sent at once, or returns a single complete response.
     """
 
     def __init__(self, steps: Generator[Any, Any, Response | None], headers: Headers | None = None) -> None:
@@ -56,37 +56,37 @@ class Stepwise(Response):
         self.is_stream = headers is not None
 
 
-def published(future: Future[Appended] | Future[Head], briefly: bool = False) -> Response:
+def append_response(future: Future[Appended] | Future[Head], is_minimal: bool = False) -> Response:
     """The response to a publisher, deferred until its events are written."""
     if future.done():
-        return _published(future.result(), briefly)
-    return DeferredResponse(future, lambda outcome: _published(outcome, briefly))
+        return _render_append(future.result(), is_minimal)
+    return DeferredResponse(future, lambda outcome: _render_append(outcome, is_minimal))
 
 
-def _published(outcome: Appended | Head, briefly: bool) -> Response:
-    """201 with the numbered events; 200 if nothing was written now: no events, or an earlier request's.
+def _render_append(outcome: Appended | Head, is_minimal: bool) -> Response:
+    """201 with the numbered events; 200 if nothing was written, because of an empty or a repeated request.
 
-    Whoever wants it briefly gets no events, only how far the log goes with them.
+    A minimal response has no events, only the position of the last one.
     """
-    headers = {**JSON, "Preference-Applied": RETURN_MINIMAL} if briefly else JSON
+    headers = {**JSON, "Preference-Applied": RETURN_MINIMAL} if is_minimal else JSON
     match outcome:
         case Appended(commit, replayed):
-            text = _append_json(commit.head if briefly else outcome)
+            text = _append_json(commit.head if is_minimal else outcome)
             return Response(text, {**headers, **IDEMPOTENT_REPLAYED} if replayed else headers, 200 if replayed else 201)
         case Head():
             return Response(_append_json(outcome), headers, 200)
 
 
-def job_append_response(outcome: Appended | Head, ignored: list[dict[str, Any]], briefly: bool) -> Response:
+def job_append_response(outcome: Appended | Head, ignored: list[dict[str, Any]], is_minimal: bool) -> Response:
     """The response to a publisher of job events, with the events that were not written."""
-    response = _published(outcome, briefly)
+    response = _render_append(outcome, is_minimal)
     if ignored:
         response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
     return response
 
 
 def append_value(outcome: Appended | Head) -> dict[str, Any]:
-    """The JSON of `published` as a value, for the Lambda function `publish`."""
+    """The JSON of `append_response` as a value, for the Lambda function `publish`."""
     value: dict[str, Any] = from_json(_append_json(outcome))
     return value
 

@@ -15,6 +15,8 @@ from tests.server.client_group import parse_responses
 from tests.server.raw_connection import RawConnection, get, request
 from tests.serving import TIMEOUT_S, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 FLOOD_CLIENTS = 20
 SMALL_REQUEST = b"GET / HTTP/1.1\r\n\r\n"
 MAX_CONNECTION_KB = 500

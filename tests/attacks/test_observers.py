@@ -19,6 +19,8 @@ from tests.notifications.fake_channels import eventually
 from tests.notifications.observer_client import job
 from tests.serving import JWT_KEY, Member, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 MAX_PEAK_MB = 200
 MAX_CPU_S = 2.0
 WEBHOOK = "T0SECRET/B0SECRET/hooksecret"

@@ -23,6 +23,8 @@ from tests.server.client_group import (
 from tests.server.raw_connection import RawConnection, get, post, request
 from tests.serving import TIMEOUT_S, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 IDLE_S = 1.0
 IDLE_SETTINGS = {"IDLE_TIME": "1"}
 SLOW_CLIENTS = 100

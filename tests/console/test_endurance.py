@@ -9,6 +9,8 @@ from tests.console.browsing import Console, eventually, publish
 from tests.console.event_load import BATCH, publish_steadily
 from tests.serving import Member, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 SECONDS = 12
 MEASURED_S = 10
 LONGEST_FRAME_MS = 200

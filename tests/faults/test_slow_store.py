@@ -13,6 +13,8 @@ import pytest
 
 from tests.serving import Member, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 MAX_READ_S = 2.0
 """Much less than the ten seconds for which appends wait."""
 STALL_S = 2.0

@@ -16,6 +16,8 @@ import pytest
 from tests.server.raw_connection import LARGE_EVENTS, RawConnection, get, post, publish_large_events, request
 from tests.serving import TIMEOUT_S, Member, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 WRITERS = 6
 MIN_ACKNOWLEDGED = 60
 """Number of acknowledged events before the server is stopped."""

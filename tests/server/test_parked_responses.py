@@ -36,6 +36,8 @@ from tests.server.raw_connection import get, post, reset_connection
 from tests.server.test_streams import FOREVER, all_have_last, publish_many
 from tests.serving import TIMEOUT_S, Member, Server, run_server
 
+pytestmark = pytest.mark.serial
+
 STREAMS = 1_000
 POLLS = 500
 MAX_THREADS = 100

@@ -34,7 +34,7 @@ def post_events() -> Response:
     request, log = context.request, context.components.log
     key, is_minimal = requests.idempotency_key(request), requests.prefers_minimal(request)
     texts, condition = requests.append_texts(request)
-    return responses.published(log.publisher.submit(context.server, texts, condition, key), is_minimal)
+    return responses.append_response(log.publisher.submit(context.server, texts, condition, key), is_minimal)
 
 
 @routes.route("/events/{vocabulary}", methods=["POST"], **authorizer.AUTHENTICATED)
@@ -56,7 +56,7 @@ def post_vocabulary_events(vocabulary: str) -> Response:
         result = components.jobs.publisher.publish(context.server, append.events, append.condition, key)
         return responses.job_append_response(result.outcome, [asdict(event) for event in result.ignored], is_minimal)
     texts = encode_within_limits(append.events)
-    return responses.published(
+    return responses.append_response(
         components.log.publisher.submit(context.server, texts, append.condition, key), is_minimal
     )
 

@@ -82,7 +82,7 @@ def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: F
 def poll_response(context: Context, reading: SuspendableRead[EventSeq]) -> Response:
     """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
     if context.components.settings.streams:
-        return responses.Stepwise(_event_seq_response(reading))
+        return responses.SuspendableResponse(_event_seq_response(reading))
     return responses.event_seq(run_blocking(reading, context.components.log.notifier))
 
 
@@ -94,7 +94,7 @@ def stream_response(context: Context, stream: Stream[str], headers: responses.He
     """The stream, sent piece by piece if the server can. It ends when the caller's token expires."""
     stream = with_deadline(stream, _token_lifetime_s(context))
     if context.components.settings.streams:
-        return responses.Stepwise(stream, headers)
+        return responses.SuspendableResponse(stream, headers)
     return Response("".join(iterate(stream, context.components.log.notifier)), headers, 200)
 
 

@@ -26,7 +26,7 @@ TOKEN_CACHE_S = 60.0
 _METHOD_ARN = "arn:aws:execute-api:local:000000000000:embedded/api/ANY/"
 
 APPEND_PATTERNS = frozenset({"/events", "/events/{vocabulary}"})
-JOB_EVENTS_PATH = "/events/job"
+JOB_VOCABULARY = "job"
 """Appends of job events read the log first."""
 CONDITION_FIELD = b'"condition"'
 """Appends with a condition read the log first."""
@@ -56,9 +56,9 @@ class Gateway:
             return False
         if self._cached_authorization(request.headers.get("authorization", "")) is None:
             return False  # The authorizer may have to fetch the issuer's keys.
-        return route is None or (
-            route.pattern in APPEND_PATTERNS and request.target.partition("?")[0] != JOB_EVENTS_PATH
-        )
+        if route is None:
+            return True
+        return route.pattern in APPEND_PATTERNS and route.parameters.get("vocabulary") != JOB_VOCABULARY
 
     def respond(self, route: Route | None, request: HttpRequest) -> Response:
         """The app's response, which may be deferred or in steps."""

@@ -6,7 +6,7 @@ from http import HTTPStatus
 from chalice.app import Response
 
 from chalicelib.domain.events.head import Head
-from chalicelib.http.responses import Stepwise
+from chalicelib.http.responses import SuspendableResponse
 from chalicelib.services.feeds.suspension import Wait
 from infra.server.http.connection import Connection
 
@@ -24,7 +24,7 @@ def response_steps(connection: Connection, respond: Callable[[], Response], is_s
         return connection.keep_alive
 
     response = respond()
-    if isinstance(response, Stepwise):
+    if isinstance(response, SuspendableResponse):
         if response.is_stream and not connection.accepts_chunks:
             connection.keep_alive = False
         return _encode_steps(response, keep_alive, connection.accepts_chunks)
@@ -46,7 +46,7 @@ def encode_response(response: Response, keep_alive: bool, with_body: bool = True
     return head + payload if with_body else head
 
 
-def _encode_steps(response: Stepwise, keep_alive: Callable[[], bool], chunked: bool) -> Steps:
+def _encode_steps(response: SuspendableResponse, keep_alive: Callable[[], bool], chunked: bool) -> Steps:
     """The head of a stream is sent at once. Without chunks, the end of the connection is the end of the stream."""
     if response.is_stream:
         lines = ["HTTP/1.1 200 OK", *(f"{name}: {value}" for name, value in response.headers.items())]

@@ -23,7 +23,7 @@ from http import HTTPStatus
 from chalice.app import Response
 
 from chalicelib.http import problems
-from chalicelib.http.responses import DeferredResponse, Stepwise
+from chalicelib.http.responses import DeferredResponse, SuspendableResponse
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.feeds.suspension import Wait
 from infra.server.gateway.gateway import Gateway
@@ -182,7 +182,7 @@ class Server:
         response = self._gateway.respond(route, request)
         if isinstance(response, DeferredResponse):
             self._deferred.append((connection, response))
-        elif isinstance(response, Stepwise):
+        elif isinstance(response, SuspendableResponse):
             self._delegate(connection, lambda: response)
         else:
             self._send(connection, response)
