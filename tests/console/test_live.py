@@ -121,7 +121,7 @@ def test_the_rate_is_drawn(console: Console, member: Member) -> None:
     page = console.open(member)
     console.wait_for_state("connected")
     publish(member, *numbered(2, 41))
-    page.get_by_text("most 40/s").wait_for()
+    page.get_by_text("max 40/s").wait_for()
     assert page.locator(".rate-bars").get_attribute("d")
 
 

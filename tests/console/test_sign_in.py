@@ -25,7 +25,7 @@ def test_refused_token_shows_an_error(console: Console, server: Server) -> None:
     page.goto(server.url)
     page.get_by_label("Token", exact=True).fill("not a token")
     page.get_by_role("button", name="Sign in").click()
-    page.get_by_role("alert").get_by_text("The server does not take this token").wait_for()
+    page.get_by_role("alert").get_by_text("The server does not accept this token").wait_for()
 
 
 def test_printed_link_signs_in_once(console: Console, server: Server) -> None:
