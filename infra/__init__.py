@@ -1,1 +1,1 @@
-"""What Annals runs on."""
+"""The one-machine server, deployment, the CloudFormation template, and tools."""

@@ -1,4 +1,4 @@
-"""Stores for the tests: SQLite in a file, DynamoDB as moto in this process and as ministack in another."""
+"""Stores for the tests: SQLite, DynamoDB on moto in this process, and DynamoDB on ministack in another."""
 
 import uuid
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def sqlite_views(tmp_path: Path) -> Iterator[SqliteViews]:
 
 @pytest.fixture(scope="session")
 def aws_environment() -> Iterator[None]:
-    """Credentials that open nothing, and none of the machine's own settings."""
+    """Dummy credentials, without the machine's own AWS settings."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_SESSION_TOKEN"):
             patch.delenv(name, raising=False)
@@ -64,7 +64,7 @@ def moto_tables(moto_client: RecordingClient) -> RecordingClient:
 
 @pytest.fixture
 def calls(moto_tables: RecordingClient) -> CallList:
-    """What is sent from now on, once the tables are there."""
+    """The requests sent after the creation of the tables."""
     moto_tables.calls.clear()
     return moto_tables.calls
 
@@ -105,11 +105,11 @@ def ministack_tables(ministack_client: Client) -> tuple[str, str]:
 
 @pytest.fixture
 def ministack_log(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoLog:
-    """An empty log in tables of its own."""
+    """An empty log in new tables."""
     return DynamoLog(ministack_client, *ministack_tables)
 
 
 @pytest.fixture
 def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoViews:
-    """Empty views in a table of their own."""
+    """Empty views in a new table."""
     return DynamoViews(ministack_client, ministack_tables[1])

@@ -52,3 +52,12 @@ def test_requests_after_malformed_request_are_not_processed(member: Member) -> N
     data = post(member, "first") + broken + post(member, "smuggled")
     assert [response.status for response in send_raw(("127.0.0.1", member.server.port), data)] == [201, 400]
     assert [event["type"] for event in member.read_log()["events"]] == [["first"]]
+
+
+def test_chunked_body_in_http_1_0_is_rejected(member: Member) -> None:
+    """A proxy that ignores Transfer-Encoding in HTTP/1.0 takes the chunks for the next request."""
+    request = build_request("POST", "/events", head(member), (CHUNKED,)) + CHUNKS + b"\r\n"
+    old = request.replace(b"HTTP/1.1", b"HTTP/1.0", 1)
+    address = ("127.0.0.1", member.server.port)
+    assert [[response.status for response in send_raw(address, data)] for data in (old, request)] == [[400], [201]]
+    assert [event["type"] for event in member.read_log()["events"]] == [["smuggled"]]

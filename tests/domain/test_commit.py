@@ -1,6 +1,7 @@
 """Commits: their bodies, and the continuity of the log."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from chalicelib.domain.events.body import join_body
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous
+from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous, verify_contiguous_backwards
 from tests.builders import a_commit, a_text, an_append
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from([",\n", '",\n"', "],[", "\u2028", "},\n{"])
@@ -114,3 +115,34 @@ def test_verify_contiguous_from_later_head_succeeds() -> None:
 
 def test_join_body_puts_one_event_per_line() -> None:
     assert join_body(["{}", "{}"]) == "[{},\n{}]"
+
+
+@pytest.mark.parametrize("event_count", [1, 3], ids=["too many events", "too few events"])
+def test_commit_texts_of_wrong_number_raise_log_broken(event_count: int) -> None:
+    commit = replace(a_commit(texts=(a_text("/a"), a_text("/b"))), event_count=event_count)
+    with pytest.raises(LogBroken, match=f"session 1 of server 1 has 2 events, expected {event_count}"):
+        commit.texts  # noqa: B018
+
+
+BROKEN_BACKWARDS: dict[str, list[dict[str, Any]]] = {
+    "a gap": [{"session": 3, "prev": 1_000}, {"session": 1}],
+    "a repeat": [{"session": 2}, {"session": 2, "at": 1_000}],
+    "a step forward": [{"session": 2}, {"session": 3, "at": 1_000}],
+    "another prev": [{"session": 2, "prev": 999}, {"session": 1}],
+    "no prev": [{"session": 3}, {"session": 2, "prev": 0}, {"session": 1}],
+    "more events than prev says": [{"session": 2}, {"session": 1, "texts": (a_text(), a_text())}],
+}
+
+
+@pytest.mark.parametrize("commits", BROKEN_BACKWARDS.values(), ids=BROKEN_BACKWARDS.keys())
+def test_verify_contiguous_backwards_broken_log_raises(commits: list[dict[str, Any]]) -> None:
+    log = [a_commit(**commit) for commit in commits]
+    verified = verify_contiguous_backwards(log)
+    assert [next(verified) for _ in log[:-1]] == log[:-1]
+    with pytest.raises(LogBroken, match=rf"session {log[-2].session} of server 1 .* does not follow session"):
+        next(verified)
+
+
+def test_verify_contiguous_backwards_from_any_commit_succeeds() -> None:
+    log = [a_commit(6), a_commit(5), a_commit(4)]
+    assert list(verify_contiguous_backwards(log)) == log

@@ -133,3 +133,11 @@ def test_candidates_include_every_selected_event(
     selection = Selection(types=None if types is None else tuple(types), keys=None if keys is None else tuple(keys))
     if selection.selects(Event(Id(1, 1, 1), 1, 1, text)):
         assert (1, text) in list(selection.candidates(join_body([OTHER, text, OTHER])))
+
+
+def test_candidates_of_several_keys_are_ordered_and_unique() -> None:
+    mentions_both = {"type": ["a"], "key": "/a", "payload": {"type": "json", "data": {"key": "/b", "other": 1}}}
+    events = [NewEvent(type=("a",), key=f"/{'ba'[n % 2]}") for n in range(8)] + [NewEvent.model_validate(mentions_both)]
+    texts = [encode(event).decode() for event in events]
+    candidates = Selection(keys=("/a", "/b")).candidates(join_body([OTHER, *texts, OTHER]))
+    assert list(candidates) == list(enumerate(texts, start=1))

@@ -1,6 +1,7 @@
 """Many waiting responses: threads and memory, clients that disconnect or do not read, and shutdown."""
 
 import gc
+import select
 import signal
 import socket
 import threading
@@ -226,6 +227,27 @@ def test_finished_connections_are_released_before_the_timeout() -> None:
     del connection
     gc.collect()
     assert sum(reference() is not None for reference in references) <= MIN_STALE_TIMERS + 1
+
+
+def test_client_that_does_not_read_is_disconnected() -> None:
+    finished = SimpleQueue[Connection]()
+    parked = ParkedResponses(
+        CommitNotifier(), finished.put, lambda connection, _steps: finished.put(connection), idle_timeout_s=0.01
+    )
+    with socket.create_server(("127.0.0.1", 0)) as listener, socket.create_connection(listener.getsockname()):
+        connection = Connection(listener.accept()[0])
+        fill_buffers(connection)
+        parked.park(connection, single_step(b""), b"unsent")
+        assert finished.get(timeout=TIMEOUT_S) is connection
+        assert not connection.keep_alive
+        connection.socket.close()
+
+
+def fill_buffers(connection: Connection) -> None:
+    """Send until neither the client's nor the server's buffers accept more."""
+    piece = bytes(1024 * 1024)
+    while select.select([], [connection.socket], [], 0.5)[1] or len(connection.try_send(piece)) < len(piece):
+        connection.try_send(piece)
 
 
 def test_commits_without_subscribers_use_no_memory(group: ClientGroup, publisher: Member) -> None:

@@ -417,3 +417,15 @@ def test_query_is_percent_decoded(query: str, found: list[str], server: Server, 
         wire.send(get(member, f"/events?{query}"))
         answer = wire.response()
     assert ["/".join(event["type"]) for event in answer.json.get("eventSnapshots", [])] == found
+
+
+def test_rejected_upload_can_be_sent_to_its_end(server: Server, member: Member) -> None:
+    """A connection that is closed at once is reset by the rest of the body, and the client may lose the response."""
+    size = MAX_BODY_BYTES + 1_000_000
+    head = request("POST", "/events", Authorization=f"Bearer {member.token}", Content_Length=str(size))
+    with RawConnection(server) as wire:
+        wire.send(head)
+        assert (wire.response().status, wire.read_to_end()) == (413, b"")
+        for _ in range(size // 65536):
+            wire.socket.sendall(b"x" * 65536)
+        assert wire.socket.recv(1) == b""

@@ -38,7 +38,7 @@ class Listener:
             return None
 
     def pause(self) -> None:
-        """Accept nobody for a short time. Clients wait in the kernel's backlog."""
+        """Accept no connection for a short time. Clients wait in the kernel's backlog."""
         self._loop.unregister(self._socket)
         self._pause = self._loop.call_at(time.monotonic() + PAUSE_S, self._resume)
 

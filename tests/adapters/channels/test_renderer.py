@@ -396,3 +396,10 @@ def test_threads_sharing_renderer_do_not_mix_values(tmp_path: Path) -> None:
 
     with ThreadPoolExecutor(8) as threads:
         assert list(threads.map(rounds, range(8))) == [{f"<{thread}>" * 50 + "\n"} for thread in range(8)]
+
+
+def test_call_with_too_many_arguments_is_refused(tmp_path: Path) -> None:
+    text = "{% macro m() %}{{ varargs|length }}{% endmacro %}{{ m(*('x' * LENGTH)) }}"
+    plenty = Limits(cpu_seconds=60)
+    assert render(tmp_path, text.replace("LENGTH", "100"), plenty) == "100"
+    assert "it makes a value larger than 1 MB" in refusal_reason(tmp_path, text.replace("LENGTH", "100000"), plenty)

@@ -238,3 +238,12 @@ print(json.dumps(noticed))
         command = [sys.executable, "-c", script, str(port)]
         done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert [name for name in json.loads(done.stdout) if name not in ("127.0.0.1", "::1")] == ["localhost"]
+
+
+def test_post_error_omits_path_parts_of_six_characters(tls: ssl.SSLContext) -> None:
+    with (
+        servers.scripted(web.answer("404 Not Found", body=b"unknown webhook a1b2c3 of T1T2T3"), tls) as port,
+        pytest.raises(Undeliverable) as raised,
+    ):
+        poster(port).post(a_post(f"https://localhost:{port}/services/T1T2T3/a1b2c3"))
+    assert str(raised.value).endswith(" answered 404: unknown webhook … of …")

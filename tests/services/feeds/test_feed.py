@@ -13,7 +13,7 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty
+from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -257,3 +257,14 @@ def test_poll_returns_only_events_of_its_server(five_events: SqliteLog, world: W
         "/d",
         "/e",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "oldest", "is_torn"), [(0, NOW, False), (0, NOW + 1, True), (NOW + 1, NOW + 2, False), (0, None, False)]
+)
+def test_poll_is_torn_only_if_first_event_is_too_old(
+    after: int, oldest: int | None, is_torn: bool, five_events: SqliteLog, world: World
+) -> None:
+    seq = poll(FeedQuery(1, ALL, after, oldest=oldest), five_events, ScriptedNotifier(world), world.monotonic)
+    assert isinstance(seq, Torn if is_torn else NonEmpty)
+    assert seq.event_id == NOW + 4

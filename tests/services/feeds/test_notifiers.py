@@ -145,3 +145,50 @@ def test_closed_polling_notifier_returns_none() -> None:
     poller = PollingNotifier(lambda _: None)
     poller.close()
     assert poller.wait(Head(1), ALL, 60.0, 0) is None
+
+
+def test_publish_after_gap_keeps_head_before_the_gap() -> None:
+    """Another process wrote the second commit, so the reader must look at the log from the first one on."""
+    notifier, (first, _, third) = CommitNotifier(), commits_of_types("a", "b", "c")
+    notified: list[str] = []
+    subscriptions = {
+        name: notifier.subscribe(first.head, selection, lambda name=name: notified.append(name))  # type: ignore[misc]
+        for name, selection in {"all": ALL, "b": selecting("b"), "c": selecting("c")}.items()
+    }
+    notifier.publish(third)
+    assert notified == ["all", "b", "c"]
+    assert [notifier.unsubscribe(subscription) for subscription in subscriptions.values()] == [first.head] * 3
+
+
+def test_wait_before_gap_returns_head_before_the_gap() -> None:
+    notifier, (first, _, third) = CommitNotifier(), commits_of_types("a", "b", "c")
+    notifier.publish(first)
+    notifier.publish(third)
+    assert notifier.wait(first.head, selecting("b"), TEST_TIMEOUT_S, 0) == first.head
+
+
+def test_subscribe_after_refresh_of_longer_log_is_notified() -> None:
+    """Another process wrote the second and the third commit. The refresh has seen both."""
+    notifier, (first, second, third) = CommitNotifier(), commits_of_types("a", "b", "c")
+    notifier.unsubscribe(notifier.subscribe(Head(1), ALL, lambda: None))
+    notifier.refresh(lambda _: third.head)
+    notified: list[int] = []
+    for commit in (first, second, third):
+        notifier.subscribe(commit.head, ALL, lambda commit=commit: notified.append(commit.session))  # type: ignore[misc]
+    assert notified == [1, 2]
+
+
+def test_subscribe_at_published_end_of_longer_log_is_notified() -> None:
+    """The refresh has seen a commit of another process that follows the published one."""
+    notifier, (first, second, third) = CommitNotifier(), commits_of_types("a", "b", "c")
+    notifier.unsubscribe(notifier.subscribe(Head(1), ALL, lambda: None))
+    notifier.refresh(lambda _: third.head)
+    notifier.publish(second)
+    notified: list[int] = []
+    for commit in (first, second, third):
+        notifier.subscribe(
+            commit.head,
+            selecting("c"),
+            lambda commit=commit: notified.append(commit.session),  # type: ignore[misc]
+        )
+    assert notified == [1, 2]

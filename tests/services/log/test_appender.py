@@ -1,12 +1,22 @@
 """The appender numbers events by conditional writes: exactly once, completely or not at all."""
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
-from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, KeyReused, Unavailable
+from chalicelib.domain.errors import (
+    AnnalsError,
+    BadInput,
+    Busy,
+    ConditionFailed,
+    KeyReused,
+    SessionTaken,
+    Unavailable,
+    Unwritable,
+)
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import RECEIPT_TTL_S, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Appended, Commit
@@ -375,3 +385,37 @@ def test_exhausted_log_fails_only_its_own_requests(log: SqliteLog, world: World)
     full, other = appender.append_group([append("/1", request_id="a"), append("/1", request_id="b", server=2)])
     assert not isinstance(full, Appended)
     assert isinstance(other, Appended)
+
+
+class ScriptedLog(SqliteLog):
+    """Each append raises the next of `errors` and writes nothing."""
+
+    def __init__(self, database: Database, errors: Sequence[AnnalsError]) -> None:
+        super().__init__(database)
+        self._errors = iter(errors)
+
+    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        del commits, receipts, now_s
+        raise next(self._errors)
+
+
+NO_ANSWER, TAKEN, FULL = Unavailable("no answer"), SessionTaken(1, 1), Unwritable("the disk is full")
+
+
+@pytest.mark.parametrize(
+    ("errors", "raised"),
+    [
+        ([FULL], Unwritable),
+        ([TAKEN, FULL], Unwritable),
+        ([NO_ANSWER, FULL], Unavailable),
+        ([NO_ANSWER, TAKEN, FULL], Unwritable),
+        ([TAKEN, NO_ANSWER, FULL], Unavailable),
+    ],
+    ids=["alone", "after a conflict", "after no answer", "after no answer, then a conflict", "after both"],
+)
+def test_full_disk_is_unknown_outcome_only_after_no_answer(
+    errors: list[AnnalsError], raised: type[AnnalsError], database: Database, world: World
+) -> None:
+    """After a conflict nothing of the earlier attempts can have been written."""
+    with pytest.raises(raised, match="the disk is full"):
+        world.appender(ScriptedLog(database, errors)).append(append("/1"))

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
@@ -12,9 +12,9 @@ from chalicelib.domain.errors import ConditionFailed, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Appended, Commit, verify_contiguous
-from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.appender import APPEND_TIMEOUT_S, BACKOFF, Appender
 from chalicelib.services.log.group_commit import MAX_GROUP_SIZE, GroupCommit
-from tests.services.fakes import World, append, keys, no_match
+from tests.services.fakes import FailingLog, World, append, keys, no_match
 
 WRITERS = 8
 REQUESTS = 25
@@ -234,6 +234,54 @@ def test_refused_append_raises_and_skips_on_commit(log: SqliteLog, world: World)
     with pytest.raises(ConditionFailed):
         group_commit.append(append("/1", condition=no_match("/1")))
     assert (notified, keys(log)) == ([], [(1, "/1")])
+
+
+def test_replayed_append_skips_on_commit(log: SqliteLog, world: World) -> None:
+    notified: list[tuple[int, int]] = []
+    group_commit = GroupCommit(world.appender(log), lambda commit: notified.append((commit.server, commit.session)))
+    appended = [group_commit.append(append("/1", request_id=name, idempotency_key="k")) for name in ("a", "b")]
+    assert [outcome.replayed for outcome in appended] == [False, True]
+    assert notified == [(1, 1)]
+
+
+def test_group_fails_at_the_deadline_of_its_first_append(database: Database, world: World) -> None:
+    log = FailingLog(database, times=float("inf"), writes=False)
+    group_commit = GroupCommit(world.appender(log), ignore_commit)
+    first = group_commit.submit(append(request_id="first"))
+    world.elapsed_s += APPEND_TIMEOUT_S / 2
+    second = group_commit.submit(append(request_id="second"))
+    group_commit.flush(max_wait_s=TIMEOUT_S)
+    assert [type(future.exception(TIMEOUT_S)) for future in (first, second)] == [Unavailable, Unavailable]
+    assert APPEND_TIMEOUT_S < world.elapsed_s <= APPEND_TIMEOUT_S + BACKOFF.max_s
+
+
+def test_appends_during_repeated_slow_writes_are_all_written(database: Database, world: World) -> None:
+    """The background thread ends when nothing is queued, and has to start again for later appends."""
+    log = GatedLog(database)
+    group_commit = GroupCommit(world.appender(log), ignore_commit)
+    with ThreadPoolExecutor(1) as pool:
+        for session in (1, 3, 5):
+            slow = pool.submit(group_commit.append, append(request_id=f"slow {session}"))
+            log.await_writer()
+            queued = group_commit.submit(append(request_id=f"queued {session}"))
+            assert not group_commit.flush(max_wait_s=0.0)
+            log.open()
+            log.await_writer()
+            log.open()
+            assert [future.result(TIMEOUT_S).commit.session for future in (slow, queued)] == [session, session + 1]
+
+
+def test_appends_queued_for_several_groups_are_all_written(database: Database, world: World) -> None:
+    log = GatedLog(database)
+    group_commit = GroupCommit(world.appender(log), ignore_commit)
+    with ThreadPoolExecutor(1) as pool:
+        slow = pool.submit(group_commit.append, append(request_id="slow"))
+        log.await_writer()
+        queued = [group_commit.submit(append(request_id=str(number))) for number in range(MAX_GROUP_SIZE + 2)]
+        assert not group_commit.flush(max_wait_s=0.0)
+        log.open(3)
+        assert wait([slow, *queued], TIMEOUT_S).not_done == set()
+    assert [len(group) for group in log.groups] == [1, MAX_GROUP_SIZE, 2]
 
 
 def queue_behind_first(

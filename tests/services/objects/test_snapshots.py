@@ -1,0 +1,33 @@
+"""Snapshots of objects while the views lag or are ahead of their checkpoint."""
+
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SqliteViews
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.views.record import PROJECTOR
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
+from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.objects.snapshots import past_snapshot
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import RetentionBoundary
+from tests.conformance.anyjob.anyjob import create, progress
+from tests.services.fakes import World
+
+
+def test_past_snapshot_with_views_ahead_counts_events_once(
+    log: SqliteLog, sqlite_views: SqliteViews, world: World
+) -> None:
+    """The projector has updated the object, but has not saved its checkpoint yet."""
+    appender = world.appender(log)
+    commits = [
+        appender.append(Append(1, encode_within_limits([JOB_VOCABULARY.new_event(native)]), f"{n}")).commit
+        for n, native in enumerate((create(1), *[progress(1, log={"message": "a line"})] * 3))
+    ]
+    projector(sqlite_views).handle(load_checkpoint(PROJECTOR, 1, sqlite_views), commits[:3])
+    reader, kept = LogReader(log, sqlite_views), RetentionBoundary(Head(1), 0)
+    states = [past_snapshot(reader, 1, ObjectRef("job", "/1"), at.last_event_id, kept) for at in commits]
+    assert [(state.event_id, state.state_of("/1")["logCount"]) for state in states] == [
+        (commit.last_event_id, lines) for lines, commit in enumerate(commits)
+    ]
