@@ -25,7 +25,7 @@ from chalicelib.http.routes import (
 )
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import catch_up, measure_lag
-from chalicelib.services.consumers.for_each_server import for_each_server, raise_all
+from chalicelib.services.consumers.for_each import for_each, raise_all
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import ingest as ingest_messages
@@ -87,9 +87,9 @@ def project(event: dict[str, Any], context: object) -> dict[str, Any]:
     on_caught_up = measure_lag("ProjectLag", components.clock, components.measure)
 
     def update_views(server: int) -> None:
-        catch_up(consumer, server, stores.log, stores.views, _retention_boundary(components, server), on_caught_up)
+        catch_up(consumer, server, stores.log, stores.views, _expired_head(components, server), on_caught_up)
 
-    failed = for_each_server(streams.logs_to_project(event), update_views)
+    failed = for_each(streams.logs_to_project(event), update_views)
     return streams.partial_batch_response(event, failed)
 
 
@@ -102,9 +102,9 @@ def observe(event: dict[str, Any], context: object) -> dict[str, Any]:
     on_caught_up = measure_lag("ObserveLag", components.clock, components.measure)
 
     def notify(server: int) -> None:
-        catch_up(consumer, server, stores.log, stores.progress, _retention_boundary(components, server), on_caught_up)
+        catch_up(consumer, server, stores.log, stores.progress, _expired_head(components, server), on_caught_up)
 
-    failed = for_each_server(streams.logs_to_observe(event), notify)
+    failed = for_each(streams.logs_to_observe(event), notify)
     return streams.partial_batch_response(event, failed)
 
 
@@ -131,9 +131,9 @@ def clean(event: dict[str, Any], context: object) -> None:
     servers = [organization.server for organization in components.log.organizations.all()]
 
     def close_silent_jobs(server: int) -> None:
-        components.jobs.timeouts.run(server, _retention_boundary(components, server))
+        components.jobs.timeouts.run(server, _expired_head(components, server))
 
-    for_each_server(servers, close_silent_jobs, on_error=raise_all)
+    for_each(servers, close_silent_jobs, on_error=raise_all)
 
 
 @app.lambda_function(name="export")
@@ -172,6 +172,6 @@ def _deliverer() -> Deliverer:
     return build_deliverer(get_components())
 
 
-def _retention_boundary(components: Components, server: int) -> Head | None:
+def _expired_head(components: Components, server: int) -> Head | None:
     """The head before the first kept commit. The directory is kept completely."""
     return None if server == DIRECTORY_SERVER else components.log.retention.boundary(server).head

@@ -71,7 +71,7 @@ class Views(Protocol):
         """Apply each change independently. Return those refused because the stored record has changed meanwhile."""
 
     def drop(self, view: str) -> int:
-        """Delete some records of a view and return how many, 0 if none were left."""
+        """Delete a batch of records of a view and return its size. Call again until it returns 0."""
 
 
 class Outbox(Protocol):

@@ -38,7 +38,7 @@ class Stores:
     """Checkpoints of consumers with side effects. They cannot be rebuilt."""
     outbox: Outbox
     delete_commits: Callable[[int, int], int]
-    """Delete some commits of a log up to a session and return how many. On AWS the table's TTL deletes them."""
+    """Delete a batch of commits of a log up to a session and return its size. On AWS the table's TTL deletes them."""
     has_external_writes: Callable[[], bool]
     """Whether another process may have written to the log since the previous call."""
     close: Callable[[], None]
@@ -149,7 +149,7 @@ def _build_job_services(
         settings.org_feed_expiration_s,
         # Without streaming, a feed is one response that ends within the longest poll.
         max_duration_s=float("inf") if settings.streams else settings.max_poll_s,
-        is_paged=not settings.streams,
+        first_page_only=not settings.streams,
     )
     return JobServices(
         publisher=JobPublisher(log.publisher, log.reader, log.retention, clock),

@@ -10,7 +10,7 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SCHEMA, SENT, SqliteOutbox
 from chalicelib.domain.errors import LogBroken, Unavailable, Unwritable
-from chalicelib.services.consumers.for_each_server import for_each_server, raise_first
+from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.notifications.deliverer import Deliverer
 from infra.server.processes.delivery_worker import DeliveryWorker
 from infra.server.processes.supervisor import MAX_BACKOFF_S, WorkerBackoff
@@ -69,7 +69,7 @@ def test_backoff_grows_and_logs_each_failure_once(caplog: pytest.LogCaptureFixtu
     ]
 
 
-def test_for_each_server_continues_after_a_failure() -> None:
+def test_for_each_continues_after_a_failure() -> None:
     done = []
 
     def work(number: int) -> None:
@@ -78,5 +78,5 @@ def test_for_each_server_continues_after_a_failure() -> None:
         done.append(number)
 
     with pytest.raises(LogBroken, match=r"^1$"):
-        for_each_server(range(5), work, on_error=raise_first)
+        for_each(range(5), work, on_error=raise_first)
     assert done == [0, 2, 4]

@@ -20,7 +20,7 @@ from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.lambda_events import sqs, streams
 from chalicelib.services.consumers.consumer import load_checkpoint
-from chalicelib.services.consumers.for_each_server import for_each_server, raise_all
+from chalicelib.services.consumers.for_each import for_each, raise_all
 from chalicelib.wiring import Components
 from tests.adapters.channels.queues import create_queue, open_client, receive_batch
 
@@ -182,7 +182,7 @@ def test_project_unreadable_log_fails_and_others_succeed(
     monkeypatch.setattr(components.stores.log, "read", failing_read)
     assert PROJECT_VIEWS(payload("dynamodb_stream_all_kinds"), None) == redeliver_from(4)
     assert (projected_session(components, 1), projected_session(components, 2)) == (0, 1)
-    assert "the work for server 1 failed" in caplog.text
+    assert "the work for 1 failed" in caplog.text
 
 
 def test_observe_failed_queue_is_retried(
@@ -242,7 +242,7 @@ def test_clean_closes_silent_jobs_of_all_organizations(components: Components) -
         assert components.stores.log.head(server).session == 3
 
 
-def test_for_each_server_failure_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:
+def test_for_each_failure_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:
     done: list[int] = []
 
     def work(server: int) -> None:
@@ -250,11 +250,11 @@ def test_for_each_server_failure_does_not_stop_others(caplog: pytest.LogCaptureF
             raise Unavailable("no response")
         done.append(server)
 
-    assert [str(failure) for failure in for_each_server([1, 2, 3], work).values()] == ["no response"]
-    with pytest.raises(ExceptionGroup, match=r"the work failed for servers \[2\]"):
-        for_each_server([1, 2, 3], work, on_error=raise_all)
+    assert [str(failure) for failure in for_each([1, 2, 3], work).values()] == ["no response"]
+    with pytest.raises(ExceptionGroup, match=r"the work failed for \[2\]"):
+        for_each([1, 2, 3], work, on_error=raise_all)
     assert done == [1, 3, 1, 3]
-    assert "the work for server 2 failed" in caplog.text
+    assert "the work for 2 failed" in caplog.text
 
 
 def job_key(components: Components, session: int) -> str:

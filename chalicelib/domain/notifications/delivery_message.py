@@ -50,7 +50,7 @@ class ReceivedMessage:
     sequence: int
     """Increases within a group."""
     receives: int
-    """How often the message was received. It was not tried each time if an earlier message of its group failed."""
+    """Number of receives. It can exceed the tries, because a message behind a failed one is received again untried."""
     message: DeliveryMessage | BadInput
 
 

@@ -44,7 +44,7 @@ def feed(
         params.limit,
         timeout_s=min(params.timeout, max_wait_s(context)),
         delay_s=min(params.delay, max_wait_s(context)),
-        oldest=_oldest_us(context, params),
+        torn_before_us=_oldest_us(context, params),
         formatter=formatter,
     )
     match requests.preferred_type(context.request, JSON, NDJSON, EVENT_STREAM):

@@ -9,7 +9,7 @@ from chalicelib.domain.organizations.organization import Organization
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.publisher import Publisher
 
-Facts = Callable[[Organization], Mapping[str, Any] | None]
+PayloadFor = Callable[[Organization], Mapping[str, Any] | None]
 """Returns the payload of the event for an organization, or None if it has no report."""
 
 
@@ -20,14 +20,14 @@ class ReportPublisher:
     publisher: Publisher
     organizations: Organizations
 
-    def publish_ready(self, name: str, facts_of: Facts, run: str | None = None) -> list[Organization]:
+    def publish_ready(self, name: str, payload_for: PayloadFor, run: str | None = None) -> list[Organization]:
         """Publish the event to each organization with a report, once per `run`, and return these organizations."""
         notified = []
         for organization in self.organizations.all():
-            facts = facts_of(organization)
-            if facts is not None:
+            payload = payload_for(organization)
+            if payload is not None:
                 key = None if run is None else f"report-{run}"
-                self.publisher.publish(organization.server, [report_ready_event(name, facts)], idempotency_key=key)
+                self.publisher.publish(organization.server, [report_ready_event(name, payload)], idempotency_key=key)
                 notified.append(organization)
         return notified
 

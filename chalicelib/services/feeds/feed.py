@@ -40,7 +40,7 @@ class FeedQuery:
     timeout_s: float = 0.0
     delay_s: float = 0.0
     """How long to collect further events after a wait ended with the first one."""
-    oldest: int | None = None
+    torn_before_us: int | None = None
     """The result is `Torn` if the first event is older than this time in microseconds."""
     formatter: EventFormatter | None = None
     """Renders an event. None renders core events."""
@@ -203,7 +203,7 @@ def _start(
 
 
 def _is_torn(query: FeedQuery, page: Page) -> bool:
-    return query.oldest is not None and page.first_at_us is not None and page.first_at_us < query.oldest
+    return query.torn_before_us is not None and page.first_at_us is not None and page.first_at_us < query.torn_before_us
 
 
 def _read_delayed(

@@ -35,7 +35,7 @@ class FeedSettings:
     """How long a client may resume an organization's feed after an event."""
     max_duration_s: float = float("inf")
     """Maximum duration of a response."""
-    is_paged: bool = False
+    first_page_only: bool = False
     """Whether a response ends after the first events, and the client polls for more."""
 
 
@@ -120,7 +120,7 @@ class PushFeeds:
                     yield "".join(texts if end is None else texts[: end + 1])
                     if end is not None:
                         return
-        if self._settings.is_paged:
+        if self._settings.first_page_only:
             yield sse.RETRY
 
     def _stream_organization(self, query: FeedQuery, notices: Iterable[str], position_us: int = 0) -> Stream[str]:
@@ -139,11 +139,11 @@ class PushFeeds:
                 case Empty(event_id) if position_us < self._horizon_us(self._settings.expiration_s / 2):
                     # Renew the client's position, or its last event would have expired when it reconnects.
                     yield sse.format_position(sse_events.position_id(event_id, self._now_us()))
-        if self._settings.is_paged:
+        if self._settings.first_page_only:
             yield sse.RETRY
 
     def _results(self, query: FeedQuery, max_duration_s: float) -> Stream[EventSeq | None]:
-        is_paged = self._settings.is_paged
+        is_paged = self._settings.first_page_only
         return stream(
             replace(query, timeout_s=max_duration_s),
             self._reader,

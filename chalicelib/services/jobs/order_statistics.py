@@ -52,9 +52,9 @@ def order_statistics_changed(
     """One event as soon as the statistics differ from those as of `after`. The event is computed and not stored."""
     deadline = monotonic() + statistics_query.timeout_s
     server, query, after = statistics_query.server, statistics_query.query, statistics_query.after
-    first_kept = retention.boundary(server).event_id
-    if after is not None and after < first_kept:
-        return Torn(first_kept)
+    last_expired_id = retention.boundary(server).event_id
+    if after is not None and after < last_expired_id:
+        return Torn(last_expired_id)
     order_events = ObjectSelection(collection=ORDERS, query=query)
     since = reader.log.head(server).last_event_id if after is None else after
     for attempt in count():

@@ -35,7 +35,7 @@ class Done:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
+class TryAgain:
     """Attempt it again after `delay_s`. Later deliveries of the same observer and key wait for it."""
 
     tries: int
@@ -56,7 +56,7 @@ class Obsolete:
     """Another worker has finished it meanwhile."""
 
 
-Transition = Done | Retry | Park | Obsolete
+Transition = Done | TryAgain | Park | Obsolete
 
 
 def advance(
@@ -83,4 +83,4 @@ def advance(
         case Dropped(reason):
             return Done("dropped", reason)
         case DeliveryFailed(error, delay_s):
-            return Park(tries, error) if delay_s is None else Retry(tries, error, delay_s)
+            return Park(tries, error) if delay_s is None else TryAgain(tries, error, delay_s)

@@ -78,9 +78,9 @@ class Previewer:
             yield _mark_as_test(self._messages.preview(delivery, event, observer, self._observers.load(server))[1])
 
     def _event(self, server: int, observer: Observer, event_id: Id | None) -> Event:
-        oldest_id = self._retention.boundary(server).event_id
+        last_expired_id = self._retention.boundary(server).event_id
         event = self._latest_event(server, observer) if event_id is None else self._event_by_id(server, event_id)
-        if event is None or event.event_id <= oldest_id:
+        if event is None or event.event_id <= last_expired_id:
             if event_id is None:
                 raise NotFound("there is no event of a type that the observer matches; publish one or name an event")
             raise NotFound(f"there is no event {event_id}")

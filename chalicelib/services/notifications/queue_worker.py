@@ -14,7 +14,7 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.notifications.delivery import Parked
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.redaction import safe_description
-from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, Retry, advance
+from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance
 from chalicelib.services.ports import Clock, Measure, Outbox, ignore_metric
 
 MAX_THREADS = 10
@@ -118,7 +118,7 @@ class _GroupWorker:
 
         earlier_tries = state.tries_in(message.retry)
         match advance(message.delivery, earlier_tries, self.deliverer, store_attempt, self.measure):
-            case Retry(tries, _, delay_s):
+            case TryAgain(tries, _, delay_s):
                 if is_first_receive:
                     self.outbox.record_attempt(message, tries, state)
                 return delay_s

@@ -47,9 +47,9 @@ class Replayer:
     def run(self, server: int, observer: Observer, after: int, until: int | None, replay: str) -> ReplayProgress:
         """Replay one part of the events after `after`, up to `until` or the current end of the log."""
         deadline = self.monotonic() + MAX_PART_S
-        oldest = self.retention.boundary(server)
+        boundary = self.retention.boundary(server)
         end = min(2**53 if until is None else until, self.reader.log.head(server).last_event_id)
-        after = max(min(after, end), oldest.event_id)
+        after = max(min(after, end), boundary.event_id)
         event_id, batch = after, list[Delivery]()
         for commit in self.reader.tail(self.reader.position_at(server, after)):
             if commit.at_us > end:

@@ -32,9 +32,7 @@ def load_server_command(name: str) -> ServerCommand:
     try:
         return cast(ServerCommand, import_module(f"{_PACKAGE}.{name}"))
     except ModuleNotFoundError as error:
-        if error.name is None or not f"{_PACKAGE}.{name}".startswith(error.name):
-            raise
         raise ServerNotInstalled(
-            f"`annals {name}` needs the code of the server, which is not installed here. "
+            f"`annals {name}` needs the server's code and dependencies; the module {error.name} is missing here. "
             f"On the server's machine, run `.venv/bin/annals {name}` in the directory of Annals"
         ) from error

@@ -56,15 +56,15 @@ class CommitRestore:
     """Compares the restored table with the live one page by page, and copies missing commits."""
 
     client: ServiceClient
-    restored: str
-    live: str
+    restored_table: str
+    live_table: str
     now_s: int
     pause: Sleep = time.sleep
 
     def compare(self, progress: Callable[[int], None]) -> RestoreSummary:
         """Count commits per state. Raises `LogDiverged`."""
         summary = RestoreSummary()
-        for page in scan_commits(self.client, self.restored):
+        for page in scan_commits(self.client, self.restored_table):
             summary.servers.update(int(item[SERVER]["N"]) for item in page)
             unexpired = [item for item in page if not is_expired(item, self.now_s)]
             missing = self._find_missing(unexpired)
@@ -81,7 +81,7 @@ class CommitRestore:
         """
         restored = 0
         for server in servers:
-            for page in query_commits(self.client, self.restored, server):
+            for page in query_commits(self.client, self.restored_table, server):
                 for item in self._find_missing([item for item in page if not is_expired(item, self.now_s)]):
                     self._put(item)
                     restored += 1
@@ -105,12 +105,12 @@ class CommitRestore:
 
     def _read_live(self, items: Sequence[Item], consistent: bool) -> dict[tuple[str, str], Item]:
         keys: list[Item] = [{SERVER: item[SERVER], SESSION: item[SESSION]} for item in items]
-        return {_key(item): item for item in get_items(self.client, self.live, keys, consistent, self.pause)}
+        return {_key(item): item for item in get_items(self.client, self.live_table, keys, consistent, self.pause)}
 
     def _put(self, item: Item) -> None:
         """Write an item unless the log has it by now."""
         params = {
-            "TableName": self.live,
+            "TableName": self.live_table,
             "Item": item,
             "ConditionExpression": "attribute_not_exists(#session)",
             "ExpressionAttributeNames": {"#session": SESSION},

@@ -81,7 +81,7 @@ class OrganizationRemoval:
             self.components.notifications.observers.delete(server, name)
         stores = self.components.stores
         consumer = self.components.notifications.matcher.consumer
-        catch_up(consumer, server, stores.log, stores.progress, self._kept_after(server))
+        catch_up(consumer, server, stores.log, stores.progress, self._expired_head(server))
         return names
 
     def delete(self, server: int, progress: Callable[[int], None]) -> int:
@@ -99,7 +99,7 @@ class OrganizationRemoval:
 
     def rebuild_views(self, server: int) -> None:
         """Rebuild the views of a log from the commits that are left."""
-        rebuild_after(self._kept_after(server), self.components, lambda _: None)
+        rebuild_after(self._expired_head(server), self.components, lambda _: None)
 
     def delete_delivery_records(self, server: int) -> None:
         """Delete the delivery records of every observer that the organization ever had."""
@@ -125,7 +125,7 @@ class OrganizationRemoval:
             return head.session - 1
         return min(head.session - 1, find_position(self.components.stores.log, head, self.before_us - 1).session)
 
-    def _kept_after(self, server: int) -> Head:
+    def _expired_head(self, server: int) -> Head:
         """The head before the first kept commit. Not cached, because `delete` changes it."""
         retention_s = self.components.settings.retention_s
         retention = Retention(self.components.stores.log, self.components.clock, retention_s)

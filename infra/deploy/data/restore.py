@@ -62,7 +62,7 @@ def main() -> None:
             "The lost commits cannot be restored, because their session numbers are in use."
         )
     except FAILURES as error:
-        sys.exit(f"\nNot result: {error}")
+        sys.exit(f"\nNot restored: {error}")
     except KeyboardInterrupt:
         sys.exit("\nStopped. Run the command again to resume.")
     if result is not None:
@@ -126,14 +126,14 @@ def _compare(commit_restore: CommitRestore) -> RestoreSummary:
     # DynamoDB updates item counts every few hours: the total is approximate.
     counts = [
         commit_restore.client.call("DescribeTable", {"TableName": name})["Table"]["ItemCount"]
-        for name in (commit_restore.restored, commit_restore.live)
+        for name in (commit_restore.restored_table, commit_restore.live_table)
     ]
     progress = Progress("Comparing", max(counts), "commits")
     summary = commit_restore.compare(progress.update)
     progress.finish(
-        f"{summary.total:,} commits in {commit_restore.restored}: "
+        f"{summary.total:,} commits in {commit_restore.restored_table}: "
         f"{summary.present:,} are in the log, {summary.missing.total():,} are missing, "
-        f" {summary.expired:,} are past retention."
+        f"{summary.expired:,} are past retention."
     )
     return summary
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
 from chalicelib.services.consumers.consumer import CachedCommitReader, catch_up, catch_up_together
-from chalicelib.services.consumers.for_each_server import for_each_server, raise_first
+from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.consumers.projector import projector
 from chalicelib.wiring import Components
 from infra.server.processes.supervisor import run_worker
@@ -51,22 +51,22 @@ class ConsumerWorker:
     def _consume(self) -> None:
         stores = self.components.stores
         catch_up(projector(stores.views), DIRECTORY_SERVER, stores.log, stores.views)
-        for_each_server(self.components.log.organizations.all(), self._consume_logs, on_error=raise_first)
+        for_each(self.components.log.organizations.all(), self._consume_logs, on_error=raise_first)
 
     def _consume_logs(self, organization: Organization) -> None:
         components, stores, server = self.components, self.components.stores, organization.server
         project = projector(stores.views)
-        boundary = components.log.retention.boundary(server).head
+        expired = components.log.retention.boundary(server).head
         log = CachedCommitReader(stores.log)
         # Observers come first: commits that they have not seen must not be deleted.
-        catch_up(components.notifications.matcher.consumer, server, log, stores.progress, boundary)
+        catch_up(components.notifications.matcher.consumer, server, log, stores.progress, expired)
         consumers = (project, components.jobs.timeouts.consumer)
-        catch_up_together(consumers, server, log, stores.views, boundary, between_runs=self._yield_to_writers)
-        stores.delete_commits(server, boundary.session)
+        catch_up_together(consumers, server, log, stores.views, expired, between_runs=self._yield_to_writers)
+        stores.delete_commits(server, expired.session)
         inbox = inbox_log(server)
-        boundary = components.log.retention.boundary(inbox).head
-        catch_up(project, inbox, stores.log, stores.views, boundary, between_runs=self._yield_to_writers)
-        stores.delete_commits(inbox, boundary.session)
+        expired = components.log.retention.boundary(inbox).head
+        catch_up(project, inbox, stores.log, stores.views, expired, between_runs=self._yield_to_writers)
+        stores.delete_commits(inbox, expired.session)
 
     def _yield_to_writers(self) -> None:
         """Sleep if another process has written meanwhile."""
@@ -76,7 +76,7 @@ class ConsumerWorker:
         self.working_since = time.monotonic()
 
     def _check_timeouts(self) -> None:
-        for_each_server(self.components.log.organizations.all(), self._check_timeouts_of, on_error=raise_first)
+        for_each(self.components.log.organizations.all(), self._check_timeouts_of, on_error=raise_first)
 
     def _check_timeouts_of(self, organization: Organization) -> None:
         boundary = self.components.log.retention.boundary(organization.server).head

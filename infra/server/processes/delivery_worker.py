@@ -18,8 +18,8 @@ from typing import NamedTuple, cast
 
 from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, WaitingDelivery
 from chalicelib.domain.errors import AnnalsError
-from chalicelib.services.consumers.for_each_server import for_each_server, raise_first
-from chalicelib.services.notifications.attempt import Done, Park, Retry, advance
+from chalicelib.services.consumers.for_each import for_each, raise_first
+from chalicelib.services.notifications.attempt import Done, Park, TryAgain, advance
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.wiring.notifications import build_deliverer
 from infra.server.processes.supervisor import WorkerBackoff, run_worker
@@ -58,7 +58,7 @@ class DeliveryWorker:
 
     def poll(self) -> None:
         """Start work for every observer that has waiting deliveries and no thread yet."""
-        for_each_server(self._outbox.observers_with_work(), self._start, on_error=raise_first)
+        for_each(self._outbox.observers_with_work(), self._start, on_error=raise_first)
 
     def stop(self) -> None:
         """Start no further attempts. Attempts under way continue."""
@@ -113,7 +113,7 @@ class DeliveryWorker:
             return True
 
         match advance(waiting.delivery, waiting.tries, self._deliverer, store_attempt):
-            case Retry(_, error, delay_s):
+            case TryAgain(_, error, delay_s):
                 return _Outcome(WAITING, _now_ms() + int(delay_s * 1000), error)
             case Park(tries, error):
                 _log.warning("delivery %s parked after %d tries: %s", waiting.delivery.id, tries, error)

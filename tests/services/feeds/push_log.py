@@ -16,7 +16,7 @@ from tests.conformance.push.push_client import Json, Parser, ServerSentEvent, pu
 from tests.services.fakes import World
 
 STREAM = FeedSettings(keep_alive_s=1e9)
-PAGE = FeedSettings(max_duration_s=0.0, is_paged=True)
+PAGE = FeedSettings(max_duration_s=0.0, first_page_only=True)
 """A page without any waiting."""
 
 

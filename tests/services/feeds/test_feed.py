@@ -265,6 +265,6 @@ def test_poll_returns_only_events_of_its_server(five_events: SqliteLog, world: W
 def test_poll_is_torn_only_if_first_event_is_too_old(
     after: int, oldest: int | None, is_torn: bool, five_events: SqliteLog, world: World
 ) -> None:
-    seq = poll(FeedQuery(1, ALL, after, oldest=oldest), five_events, ScriptedNotifier(world), world.monotonic)
+    seq = poll(FeedQuery(1, ALL, after, torn_before_us=oldest), five_events, ScriptedNotifier(world), world.monotonic)
     assert isinstance(seq, Torn if is_torn else NonEmpty)
     assert seq.event_id == NOW + 4

@@ -8,8 +8,8 @@ from chalicelib.services.notifications.attempt import (
     Done,
     Obsolete,
     Park,
-    Retry,
     Transition,
+    TryAgain,
     advance,
 )
 from tests.adapters.channels.queues import FakeDeliverer, a_delivery
@@ -28,8 +28,8 @@ def advance_to(outcome: DeliveryOutcome, earlier_tries: int = 0) -> Transition:
     [
         (Sent(), Done("sent")),
         (Dropped("silent"), Done("dropped", "silent")),
-        (DeliveryFailed("busy", 8.0), Retry(3, "busy", 8.0)),
-        (DeliveryFailed("busy", 0.0), Retry(3, "busy", 0.0)),
+        (DeliveryFailed("busy", 8.0), TryAgain(3, "busy", 8.0)),
+        (DeliveryFailed("busy", 0.0), TryAgain(3, "busy", 0.0)),
         (DeliveryFailed("no such user", None), Park(3, "no such user")),
     ],
 )

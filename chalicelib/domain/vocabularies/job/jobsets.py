@@ -27,7 +27,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
             if jobset["jobs"] is not None:  # None: too large to be stored, then only the counters are updated
                 early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in native["jobs"]]
                 for job in early:
-                    _fill_place(jobset["jobs"], job)
+                    _assign_to_planned_job(jobset["jobs"], job)
         case "progressJobSet":
             jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
         case "finishJobSet" | "cleanJobSet":
@@ -96,7 +96,7 @@ def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
         if "type" not in native:
             return  # a redirect of a job that has not been created
         created = {field: native[field] for field in ("node", "type", "params", "props") if field in native}
-        job = _fill_place(jobs, created)
+        job = _assign_to_planned_job(jobs, created)
         job |= {"id": native["id"], "state": "created"}
     match native["event"]:
         case "progress":
@@ -109,13 +109,13 @@ def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
             job["state"] = "cleaned"
 
 
-def _fill_place(jobs: list[_Job], job: _Job) -> _Job:
+def _assign_to_planned_job(jobs: list[_Job], job: _Job) -> _Job:
     """Merge `job` into the planned job that is most similar to it, or append it. Returns the entry in `jobs`."""
-    places = [place for place in jobs if "id" not in place]
+    planned_jobs = [planned for planned in jobs if "id" not in planned]
     for fields in (("type", "node", "params"), ("type", "node"), ("type",)):
-        for place in places:
-            if all(place.get(name) == job.get(name) for name in fields):
-                place.update(job)
-                return place
+        for planned in planned_jobs:
+            if all(planned.get(name) == job.get(name) for name in fields):
+                planned.update(job)
+                return planned
     jobs.append(job)
     return job

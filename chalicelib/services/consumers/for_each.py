@@ -1,4 +1,4 @@
-"""Run the same work for several servers, so that the failure of one does not hold up the others."""
+"""Do the same work for several items, so that the failure of one does not stop the others."""
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
@@ -13,14 +13,14 @@ _log = logging.getLogger("annals")
 
 def log_failures(failures: Mapping[T, Exception]) -> None:
     """Log each failure with its traceback."""
-    for server, failure in failures.items():
-        _log.error("the work for server %s failed", server, exc_info=failure)
+    for item, failure in failures.items():
+        _log.error("the work for %s failed", item, exc_info=failure)
 
 
 def raise_all(failures: Mapping[T, Exception]) -> None:
     """Log each failure and raise them as one `ExceptionGroup`."""
     log_failures(failures)
-    raise ExceptionGroup(f"the work failed for servers {list(failures)}", list(failures.values()))
+    raise ExceptionGroup(f"the work failed for {list(failures)}", list(failures.values()))
 
 
 def raise_first(failures: Mapping[T, Exception]) -> None:
@@ -28,18 +28,18 @@ def raise_first(failures: Mapping[T, Exception]) -> None:
     raise min(failures.values(), key=lambda failure: isinstance(failure, AnnalsError))
 
 
-def for_each_server(
-    servers: Iterable[T],
+def for_each(
+    items: Iterable[T],
     work: Callable[[T], object],
     on_error: Callable[[Mapping[T, Exception]], None] = log_failures,
 ) -> dict[T, Exception]:
-    """Call `work` for each server, then `on_error` with the failures, if there are any. Returns the failures."""
+    """Call `work` for each item, then `on_error` with the failures, if there are any. Returns the failures."""
     failures: dict[T, Exception] = {}
-    for server in servers:
+    for item in items:
         try:
-            work(server)
-        except Exception as failure:  # Any error: the other servers must get their turn.
-            failures[server] = failure
+            work(item)
+        except Exception as failure:  # Any error: the other items must get their turn.
+            failures[item] = failure
     if failures:
         on_error(failures)
     return failures
