@@ -105,3 +105,8 @@ def test_connection_split_input_is_parsed_like_whole_input(requests: list[bytes]
     cuts = sorted(data.draw(st.lists(st.one_of(st.integers(0, len(whole)), st.sampled_from(ends)), max_size=3)))
     pieces = [whole[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     assert receive(pieces) == receive([whole])
+
+
+def test_head_larger_than_the_limit_is_rejected() -> None:
+    head = b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"a" * (MAX_HEAD_BYTES + 4096) + b"\r\n\r\n"
+    assert receive([head]) == ["the request head is larger than 64 KB"]

@@ -78,7 +78,7 @@ class Appended(NamedTuple):
 
 def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
     """The commit of `append` that follows `head`."""
-    return Commit(
+    commit = Commit(
         server=head.server,
         session=head.session + 1,
         at_us=next_event_id(now_ms, head.last_event_id),
@@ -87,6 +87,8 @@ def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
         request_id=append.request_id,
         body=join_body(append.texts),
     )
+    commit.__dict__["texts"] = list(append.texts)  # The lazy property would split the body again.
+    return commit
 
 
 def verify_contiguous(head: Head, commits: Iterable[Commit]) -> Iterator[Commit]:

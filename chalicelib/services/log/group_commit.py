@@ -7,6 +7,7 @@ Locks: `_flush_lock` is held while a group is written and protects `_retried_gro
 `_is_draining` and is never held while writing. Order: `_flush_lock`, then `_queue_lock`.
 """
 
+import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,7 +21,9 @@ from chalicelib.services.log.write_plan import GroupWrite, Outcome
 
 MAX_GROUP_SIZE = 256
 MAX_STALL_S = 1.0
-"""New appends are refused once the store has not answered for this long."""
+"""New appends are refused once no group could be written for this long."""
+
+_log = logging.getLogger("annals")
 
 
 class _QueuedAppend(NamedTuple):
@@ -46,7 +49,7 @@ class GroupCommit:
         self._flush_lock = threading.Lock()
         self._queue: list[_QueuedAppend] = []
         self._retried_group: _Group | None = None
-        """The group whose write the store has not answered yet."""
+        """The group whose last attempt failed, by a conflict or without an answer. It is written before any other."""
         self._stalled_since: float | None = None
         self._is_draining = False
         """Whether the background thread is at work."""
@@ -55,7 +58,8 @@ class GroupCommit:
     def submit(self, append: Append) -> Future[Appended]:
         """Queue an append. The next `flush`, or `append` of any thread, writes it.
 
-        A condition is checked here, against everything that is stored. Raises `Busy` while the store does not answer.
+        A condition is checked here, against everything that is stored. Raises `Busy` if no group could be written for
+        `MAX_STALL_S`.
         """
         since = self._stalled_since
         if since is not None and self._appender.monotonic() - since > MAX_STALL_S:
@@ -78,19 +82,25 @@ class GroupCommit:
         over if that is not enough: use `Future.add_done_callback` for the unfinished appends.
         """
         is_flushed = self._flush_lock.acquire(timeout=max_wait_s)
-        if is_flushed:
-            try:
-                is_flushed = self._retried_group is None
-                # Only the holder of the lock takes appends from the queue. Those that are added meanwhile can wait.
-                remaining = len(self._queue)
-                while is_flushed and remaining > 0:
-                    group = self._next_group()
-                    remaining -= len(group.queued)
-                    is_flushed = self._try_write(group)
-            finally:
-                self._flush_lock.release()
-        self._drain_leftovers()
+        try:
+            if is_flushed:
+                try:
+                    is_flushed = self._write_queue()
+                finally:
+                    self._flush_lock.release()
+        finally:
+            self._drain_leftovers()
         return is_flushed
+
+    def _write_queue(self) -> bool:
+        """Try once to write all queued appends. The caller holds `_flush_lock`."""
+        # Only the holder of the lock takes appends from the queue. Those that are added meanwhile can wait.
+        is_written, remaining = self._retried_group is None, len(self._queue)
+        while is_written and remaining > 0:
+            group = self._next_group()
+            remaining -= len(group.queued)
+            is_written = self._try_write(group)
+        return is_written
 
     def _drain_leftovers(self) -> None:
         """Start the background thread if appends are left. To be called without `_flush_lock`."""
@@ -102,8 +112,13 @@ class GroupCommit:
 
     def _drain(self) -> None:
         while True:
-            with self._flush_lock:
-                self._write_next_group()
+            try:
+                with self._flush_lock:
+                    self._write_next_group()
+            except (
+                Exception
+            ):  # `on_commit` failed. The futures of the group are completed; write the other appends too.
+                _log.exception("unexpected error in the background writer")
             with self._queue_lock:
                 if not self._queue and self._retried_group is None:
                     self._is_draining = False

@@ -22,7 +22,7 @@ class AppendQueue(Protocol):
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
 
     def flush(self, max_wait_s: float) -> bool:
-        """Write the queued appends and return whether all of them are finished."""
+        """Write the queued appends and return whether all are finished. If not, a background thread finishes them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ JOB_VOCABULARY = "job"
 """Appends of job events read the log first."""
 CONDITION_FIELD = b'"condition"'
 """Appends with a condition read the log first."""
-MAX_PROMPT_BODY_BYTES = 64 * 1024
+MAX_SERVER_THREAD_BODY_BYTES = 64 * 1024
 
 
 class Unauthorized(Exception):
@@ -50,9 +50,13 @@ class Gateway:
     def find(self, request: HttpRequest) -> Route | None:
         return self._router.find(request.target.partition("?")[0])
 
-    def is_prompt(self, route: Route | None, request: HttpRequest) -> bool:
+    def can_run_in_server_thread(self, route: Route | None, request: HttpRequest) -> bool:
         """Whether `respond` only parses a small body and queues an append, so that it may run in the server thread."""
-        if request.method != "POST" or len(request.body) > MAX_PROMPT_BODY_BYTES or CONDITION_FIELD in request.body:
+        if (
+            request.method != "POST"
+            or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES
+            or CONDITION_FIELD in request.body
+        ):
             return False
         if self._cached_authorization(request.headers.get("authorization", "")) is None:
             return False  # The authorizer may have to fetch the issuer's keys.

@@ -23,7 +23,7 @@ from infra.server.http.connection import Connection
 from infra.server.http.event_loop import EventLoop
 from infra.server.http.response_writer import Steps
 
-MAX_PIECES = 2
+MAX_STEPS_PER_TURN = 2
 """A response with more pieces to send than this continues in a worker thread."""
 MIN_READ_BYTES_S = 16 * 1024
 """A client that reads more slowly than this is disconnected once the idle timeout has passed as well."""
@@ -105,7 +105,7 @@ class ParkedResponses:
                 step = parked.steps.send(None)
             elif not self._send(parked, step):
                 return
-            elif pieces == MAX_PIECES:
+            elif pieces == MAX_STEPS_PER_TURN:
                 self._detach(parked)
                 self._resume_in_worker(parked.connection, parked.steps)
                 return

@@ -45,6 +45,7 @@ class RequestParser:
         self._on_request = on_request
         self._on_expect_continue = on_expect_continue
         self._parser = httptools.HttpRequestParser(self)
+        self._fed_bytes = 0
         self.reset()
 
     @property
@@ -59,6 +60,7 @@ class RequestParser:
         as the body does, and `MAX_HEAD_BYTES` in addition.
         """
         self._input_bytes += len(data)
+        self._fed_bytes = len(data)
         while data:
             data = self._feed_parser(data)
         if self._input_bytes - 2 * self.body_bytes > MAX_HEAD_BYTES:
@@ -79,7 +81,7 @@ class RequestParser:
         self.body_bytes = 0
 
     def on_message_begin(self) -> None:
-        self._input_bytes = 0  # Empty lines before a request do not count.
+        self._input_bytes = self._fed_bytes  # Earlier input, such as empty lines, does not count.
         self._on_begin()
 
     def on_url(self, target: bytes) -> None:

@@ -1,7 +1,8 @@
 """The HTTP server: one thread reads all sockets and handles appends, worker threads handle everything else.
 
 The server thread parses all requests that have arrived before it writes their appends, together, with one fsync.
-Appends need no hand-over between threads this way. A response that comes to a wait is handed to `ParkedResponses`.
+So an append is never passed to another thread. A response that must wait for a commit or for its client is passed
+to `ParkedResponses`.
 
 Threads: `serve` runs in the server thread, which owns the event loop, the table of connections, and every connection
 that is registered with the loop. A connection whose request is handled elsewhere is unregistered, and belongs to a
@@ -45,7 +46,7 @@ LARGE_BODY_THREADS = 2
 """Worker threads for large bodies. Parsed JSON takes many times the memory of its text."""
 SWEEP_INTERVAL_S = 5.0
 EXTRA_POLLS = 2
-"""Polls for more appends before some are written: clients that have just got a response often send the next request."""
+"""Number of extra polls for appends before a group is written. Clients often send a request right after a response."""
 MAX_FLUSH_WAIT_S = 0.25
 """How long the server thread waits for another thread that is writing appends."""
 
@@ -129,7 +130,7 @@ class Server:
         self._loop.register(connection.socket, selectors.EVENT_READ, on_readable)
 
     def _evict_connections(self) -> None:
-        """Close some connections that keep the server waiting. Pause the listener if none could be closed at once."""
+        """Close connections that are idle, slow or not reading. Pause the listener if none could be closed at once."""
         evicted = self._connections.eviction_candidates(time.monotonic())
         for connection in evicted:
             if connection.is_idle:
@@ -176,7 +177,7 @@ class Server:
 
     def _handle(self, connection: Connection, request: HttpRequest) -> None:
         route = self._gateway.find(request)
-        if not self._gateway.is_prompt(route, request):
+        if not self._gateway.can_run_in_server_thread(route, request):
             self._delegate(connection, lambda: self._resolve(self._gateway.respond(route, request)))
             return
         response = self._gateway.respond(route, request)

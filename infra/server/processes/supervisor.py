@@ -59,15 +59,14 @@ def run_worker(name: str, interval_s: float, run_once: Callable[[], None]) -> No
     """In the worker process: call `run_once` at intervals until SIGTERM, or until the server has ended."""
     configure(name)
     os.nice(NICE_LEVEL)
-    stopped = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # The server blocks its signals, and its child processes inherit that.
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})
+    # SIGTERM stays blocked, as inherited from the server, and is taken by `sigtimedwait`. A handler that sets an event
+    # would deadlock if it interrupted the wait on that event.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     # Passed as an argument: if the server was killed meanwhile, `os.getppid` would already return another process.
     server_pid = int(sys.argv[1])
     backoff = WorkerBackoff(interval_s)
-    while not stopped.wait(backoff.delay_s) and os.getppid() == server_pid:
+    while signal.sigtimedwait({signal.SIGTERM}, backoff.delay_s) is None and os.getppid() == server_pid:
         try:
             run_once()
         except AnnalsError as error:

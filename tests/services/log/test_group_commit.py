@@ -294,3 +294,33 @@ def queue_behind_first(
         appends.append(pool.submit(group_commit.append, append(request_id=request_id)))
         wait_for_queue(group_commit, number)
     return appends
+
+
+def test_on_commit_error_in_flush_leaves_no_append_unwritten(log: SqliteLog, world: World) -> None:
+    def fail(commit: Commit) -> None:
+        raise ValueError(f"session {commit.session}")
+
+    group_commit = GroupCommit(world.appender(log), fail)
+    futures = [group_commit.submit(append("/a", request_id=str(n))) for n in range(MAX_GROUP_SIZE + 1)]
+    with pytest.raises(ValueError, match="session 1"):
+        group_commit.flush(max_wait_s=0.0)
+    assert futures[-1].result(TIMEOUT_S).commit.session == MAX_GROUP_SIZE + 1
+
+
+def test_on_commit_error_in_background_keeps_writing(database: Database, world: World) -> None:
+    failed = threading.Event()
+
+    def fail_once(commit: Commit) -> None:
+        if not failed.is_set():
+            failed.set()
+            raise ValueError(f"session {commit.session}")
+
+    failing = FailingLog(database, 1, writes=False)
+    group_commit = GroupCommit(world.appender(failing), fail_once)
+    first = group_commit.submit(append("/a", request_id="first"))
+    assert not group_commit.flush(max_wait_s=0.0)
+    assert first.result(TIMEOUT_S).commit.session == 1
+    failing.left = 1
+    second = group_commit.submit(append("/a", request_id="second"))
+    group_commit.flush(max_wait_s=TIMEOUT_S)
+    assert second.result(TIMEOUT_S).commit.session == 2
