@@ -1,6 +1,7 @@
 """Timestamps as whole microseconds since 1970 UTC."""
 
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Annotated
 
 from pydantic import BeforeValidator
@@ -20,7 +21,14 @@ _EXPECTED = 'a time is ISO-8601, such as "2016-11-04T11:07:36.606Z", or {"s": se
 
 def iso(time_us: int) -> str:
     """ISO-8601 with microseconds: 2016-11-04T11:07:36.606001Z."""
-    return (_EPOCH + timedelta(microseconds=time_us)).isoformat(timespec="microseconds")[:26] + "Z"
+    seconds, microseconds = divmod(time_us, 1_000_000)
+    return f"{_iso_seconds(seconds)}.{microseconds:06}Z"
+
+
+@lru_cache(maxsize=256)
+def _iso_seconds(time_s: int) -> str:
+    """Cached, because most events are formatted together with others of the same second."""
+    return (_EPOCH + timedelta(seconds=time_s)).isoformat()[:19]
 
 
 def iso_with_space(time_us: int) -> str:

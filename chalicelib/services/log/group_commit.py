@@ -1,8 +1,8 @@
 """Group commit: appends that are queued together share one write and one fsync, each with a session of its own.
 
-Threads: any thread may call `submit`, `append` and `flush`. The thread that holds `_flush_lock` writes. Appends that it
-leaves in the queue, and groups that the store did not accept at once, are written by the background thread
-`annals-writer`.
+Threads: any thread may call `submit`, `append` and `flush`, and must call `flush` after `submit`. The thread that holds
+`_flush_lock` writes. If it does not get the lock in time, or the store does not accept a group at once, the background
+thread `annals-writer` writes the rest.
 Locks: `_flush_lock` is held while a group is written and protects `_retried_group`. `_queue_lock` protects `_queue` and
 `_is_draining` and is never held while writing. Order: `_flush_lock`, then `_queue_lock`.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from chalicelib.domain.errors import Busy
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.commit import Appended, Commit
-from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.appender import APPEND_TIMEOUT_S, Appender
 from chalicelib.services.log.write_plan import GroupWrite, Outcome
 
 MAX_GROUP_SIZE = 256
@@ -56,7 +56,7 @@ class GroupCommit:
         self._background = ThreadPoolExecutor(1, "annals-writer")
 
     def submit(self, append: Append) -> Future[Appended]:
-        """Queue an append. The next `flush`, or `append` of any thread, writes it.
+        """Queue an append. The caller must call `flush` afterwards.
 
         A condition is checked here, against everything that is stored. Raises `Busy` if no group could be written for
         `MAX_STALL_S`.
@@ -72,7 +72,7 @@ class GroupCommit:
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
         future = self.submit(append)
-        self.flush(max_wait_s=0.0)
+        self.flush(APPEND_TIMEOUT_S)
         return future.result()
 
     def flush(self, max_wait_s: float) -> bool:
@@ -81,15 +81,17 @@ class GroupCommit:
         Waits at most `max_wait_s` for another writing thread, and tries each group once. The background thread takes
         over if that is not enough: use `Future.add_done_callback` for the unfinished appends.
         """
-        is_flushed = self._flush_lock.acquire(timeout=max_wait_s)
+        is_flushed = False
         try:
-            if is_flushed:
+            if self._flush_lock.acquire(timeout=max_wait_s):
                 try:
                     is_flushed = self._write_queue()
                 finally:
                     self._flush_lock.release()
         finally:
-            self._drain_leftovers()
+            # Appends that other threads have queued meanwhile are left to their own `flush`.
+            if not is_flushed:
+                self._start_draining()
         return is_flushed
 
     def _write_queue(self) -> bool:
@@ -102,13 +104,12 @@ class GroupCommit:
             is_written = self._try_write(group)
         return is_written
 
-    def _drain_leftovers(self) -> None:
-        """Start the background thread if appends are left. To be called without `_flush_lock`."""
-        if self._queue or self._retried_group is not None:
-            with self._queue_lock:
-                is_draining, self._is_draining = self._is_draining, True
-            if not is_draining:
-                self._background.submit(self._drain)
+    def _start_draining(self) -> None:
+        """Let the background thread write the queued appends."""
+        with self._queue_lock:
+            is_draining, self._is_draining = self._is_draining, True
+        if not is_draining:
+            self._background.submit(self._drain)
 
     def _drain(self) -> None:
         while True:
