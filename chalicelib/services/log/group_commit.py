@@ -1,8 +1,8 @@
 """Group commit: appends that are queued together share one write and one fsync, each with a session of its own.
 
-Threads: any thread may call `submit`, `append` and `flush`, and must call `flush` after `submit`. The thread that holds
-`_flush_lock` writes. If it does not get the lock in time, or the store does not accept a group at once, the background
-thread `annals-writer` writes the rest.
+Threads: any thread may call `submit`, `append` and `flush`. The thread that holds `_flush_lock` writes. Appends that it
+leaves in the queue, and groups that the store did not accept at once, are written by the background thread
+`annals-writer`. While that thread is at work, `append` leaves the writing to it, so that groups are large.
 Locks: `_flush_lock` is held while a group is written and protects `_retried_group`. `_queue_lock` protects `_queue` and
 `_is_draining` and is never held while writing. Order: `_flush_lock`, then `_queue_lock`.
 """
@@ -16,7 +16,7 @@ from typing import NamedTuple
 from chalicelib.domain.errors import Busy
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.commit import Appended, Commit
-from chalicelib.services.log.appender import APPEND_TIMEOUT_S, Appender
+from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.write_plan import GroupWrite, Outcome
 
 MAX_GROUP_SIZE = 256
@@ -61,19 +61,24 @@ class GroupCommit:
         A condition is checked here, against everything that is stored. Raises `Busy` if no group could be written for
         `MAX_STALL_S`.
         """
+        return self._enqueue(append)[0]
+
+    def append(self, append: Append) -> Appended:
+        """Write one append and wait for its outcome. Raises the reason if it is refused."""
+        future, is_draining = self._enqueue(append)
+        if not is_draining:
+            self.flush(max_wait_s=0.0)
+        return future.result()
+
+    def _enqueue(self, append: Append) -> tuple[Future[Appended], bool]:
+        """Queue an append and return whether the background thread is going to write it."""
         since = self._stalled_since
         if since is not None and self._appender.monotonic() - since > MAX_STALL_S:
             raise Busy("the store is slow to answer; nothing was written")
         queued = _QueuedAppend(self._appender.precheck(append), self._appender.deadline(), Future())
         with self._queue_lock:
             self._queue.append(queued)
-        return queued.future
-
-    def append(self, append: Append) -> Appended:
-        """Write one append and wait for its outcome. Raises the reason if it is refused."""
-        future = self.submit(append)
-        self.flush(APPEND_TIMEOUT_S)
-        return future.result()
+            return queued.future, self._is_draining
 
     def flush(self, max_wait_s: float) -> bool:
         """Write the queued appends and return whether all of them are finished.
@@ -89,9 +94,7 @@ class GroupCommit:
                 finally:
                     self._flush_lock.release()
         finally:
-            # Appends that other threads have queued meanwhile are left to their own `flush`.
-            if not is_flushed:
-                self._start_draining()
+            self._drain_leftovers()
         return is_flushed
 
     def _write_queue(self) -> bool:
@@ -104,12 +107,13 @@ class GroupCommit:
             is_written = self._try_write(group)
         return is_written
 
-    def _start_draining(self) -> None:
-        """Let the background thread write the queued appends."""
-        with self._queue_lock:
-            is_draining, self._is_draining = self._is_draining, True
-        if not is_draining:
-            self._background.submit(self._drain)
+    def _drain_leftovers(self) -> None:
+        """Start the background thread if appends are left. To be called without `_flush_lock`."""
+        if self._queue or self._retried_group is not None:
+            with self._queue_lock:
+                is_draining, self._is_draining = self._is_draining, True
+            if not is_draining:
+                self._background.submit(self._drain)
 
     def _drain(self) -> None:
         while True:

@@ -27,7 +27,6 @@ from chalicelib.http import problems
 from chalicelib.http.responses import DeferredResponse, SuspendableResponse
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.feeds.suspension import Wait
-from chalicelib.services.log.appender import APPEND_TIMEOUT_S
 from infra.server.gateway.gateway import Gateway
 from infra.server.http.connection import Connection
 from infra.server.http.connections import Connections
@@ -254,7 +253,7 @@ class Server:
         """In a worker thread: wait for the append of a deferred response."""
         if not isinstance(response, DeferredResponse):
             return response
-        self._flush_appends(APPEND_TIMEOUT_S)
+        self._flush_appends(0.0)
         return problems.resolve(response)
 
     def _run_response(self, connection: Connection, start: Callable[[], Steps]) -> None:
