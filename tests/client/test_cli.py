@@ -225,7 +225,7 @@ def test_server_command_without_server_explains(command: str, tmp_path: Path) ->
         [sys.executable, "-m", "annals_client", command], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert done.stderr.startswith(f"annals: `annals {command}` needs the code of the server, ")
+    assert done.stderr.startswith(f"annals: `annals {command}` needs the server's code and dependencies")
 
 
 @pytest.mark.parametrize(
