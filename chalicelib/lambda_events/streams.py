@@ -1,6 +1,6 @@
 """Events of the log table's stream, and the response that names the records to redeliver.
 
-A record only tells that a log has new commits. The functions read the commits from the log itself.
+A record only says that a log has new commits. The functions read the commits from the log itself.
 """
 
 from collections.abc import Collection, Iterator, Mapping

@@ -45,7 +45,7 @@ class Client(Protocol):
     name: str
 
     def missing(self) -> str | None:
-        """What is not installed on this machine, or None."""
+        """The name of a missing program or package, or None."""
 
     def follow(self, task: FollowTask) -> AbstractContextManager[None]:
         """Follow the feeds while the block runs."""

@@ -147,7 +147,7 @@ def test_restore_reused_session_raises_before_writing(prod: StageUnderTest) -> N
     table = prod.restore_backup()
     prod.lose(other, [1])
     prod.lose(acme, [4, 5, 6])
-    assert prod.publish(acme, "/anew") == 4
+    assert prod.publish(acme, "/after-restore") == 4
     before = prod.commits()
     with pytest.raises(LogDiverged, match=f"session 4 of server {acme} was reused"):
         restore(prod.stage, table, prod.client, yes)

@@ -12,18 +12,18 @@ from chalicelib.domain import timestamps
 from tests.notifications.fake_channels import eventually
 from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server, new_organization_name, run_server
 
-NOBODY = {"read": False, "publish": False, "administer": False}
+NO_PERMISSIONS = {"read": False, "publish": False, "administer": False}
 
 
 @pytest.mark.parametrize(
     ("groups", "may"),
     [
-        (["readers"], NOBODY | {"read": True}),
-        (["publishers"], NOBODY | {"publish": True}),
-        (["pushy_job_readers", "pushy_job_writers"], NOBODY | {"read": True, "publish": True}),
+        (["readers"], NO_PERMISSIONS | {"read": True}),
+        (["publishers"], NO_PERMISSIONS | {"publish": True}),
+        (["pushy_job_readers", "pushy_job_writers"], NO_PERMISSIONS | {"read": True, "publish": True}),
         (["admins"], {"read": True, "publish": True, "administer": True}),
-        (["others"], NOBODY),
-        ([], NOBODY),
+        (["others"], NO_PERMISSIONS),
+        ([], NO_PERMISSIONS),
     ],
 )
 def test_me_returns_rights_of_the_caller(server: Server, groups: list[str], may: dict[str, bool]) -> None:

@@ -11,7 +11,7 @@ class Signals:
         self._end = home / "end"
 
     def stop(self) -> None:
-        """Tell the workers to send no new requests."""
+        """Ask the workers to send no new requests."""
         self._stop.touch()
 
     @property
