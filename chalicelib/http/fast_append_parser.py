@@ -11,7 +11,7 @@ from msgspec import Meta, MsgspecError, Struct, field
 from msgspec.json import Decoder, Encoder
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events.event_type import MAX_TYPE_OR_KEY_BYTES, RESERVED_CHARACTERS
+from chalicelib.domain.events.event_type import MAX_SUBTYPES, MAX_TYPE_OR_KEY_BYTES, RESERVED_CHARACTERS
 from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS
 
 _MAX_CHARS = MAX_TYPE_OR_KEY_BYTES // 4
@@ -67,8 +67,10 @@ def parse_simple_append(body: bytes) -> tuple[str, ...] | None:
 @lru_cache(maxsize=4096)
 def _is_valid_type(event_type: tuple[str, ...]) -> bool:
     """Cached, because the same few types occur again and again."""
-    return sum(map(len, event_type)) <= _MAX_CHARS and all(
-        subtype and RESERVED_CHARACTERS.isdisjoint(subtype) for subtype in event_type
+    return (
+        len(event_type) <= MAX_SUBTYPES
+        and sum(map(len, event_type)) <= _MAX_CHARS
+        and all(map(RESERVED_CHARACTERS.isdisjoint, event_type))
     )
 
 

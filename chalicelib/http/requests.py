@@ -223,7 +223,7 @@ def _explain_error(error: ErrorDetails, within: tuple[str, ...]) -> str:
         case "missing":
             message = "missing"
         case "string_pattern_mismatch" if SUBTYPE_REGEX in message:
-            message = f"subtype '{str(error['input'])[:80]}' must not be empty or contain '?', '*' or '/'"
+            message = f"subtype '{str(error['input'])[:80]}' must not contain '?', '*' or '/'"
     return f"{_truncate(place)}: {_truncate(message)}" if place else _truncate(message)
 
 

@@ -69,6 +69,13 @@ def test_publish_stores_events_as_returned(annals: Annals, member: Member) -> No
     assert published.event_id == stored[-1]["eventId"]
 
 
+def test_publish_and_select_empty_subtypes(annals: Annals) -> None:
+    annals.publish([NewEvent("a//b"), NewEvent("/"), NewEvent(""), NewEvent([""]), NewEvent("a/b")])
+    selected = [annals.newest(10, types=text).events for text in ("a//b", "/", "", "?")]
+    assert [[event.type for event in events] for events in selected] == [[("a", "", "b")], [("", "")], [()], [("",)]]
+    assert [event.path for event in annals.query.latest("a//*")] == ["a//b"]
+
+
 def test_publish_vocabulary_reports_ignored_events(annals: Annals) -> None:
     events = [
         {"event": "create", "node": "n1", "id": 1, "type": "backup"},

@@ -53,6 +53,7 @@ def body_of(*events: object, **members: object) -> bytes:
 
 @given(TYPES.filter(bool), KEYS, JSON_VALUES)
 @example(("a",), None, AWKWARD)
+@example(("", "a", "", ""), None, None)
 @example((AWKWARD.replace("/", ""),), AWKWARD, {AWKWARD: [AWKWARD]})
 @example(("a",), None, [-0.0, 1e308, 1e16, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0])
 def test_typical_append_uses_fast_parser(event_type: tuple[str, ...], key: str | None, data: Any) -> None:
@@ -90,6 +91,7 @@ def test_unusual_members_give_the_same_result(time: Any, odd: Any, member: str, 
         body_of({"type": ["a"], "payload": {"type": "json", "data": "x" * MAX_BYTES}}),
         body_of({"type": ["a"], "payload": {"type": "json", "data": "é" * (MAX_BYTES // 2)}}),
         body_of({"type": ["a"], "payload": {"type": "binary", "name": "a", "data": "MTIz"}}),
+        body_of({"type": [""] * 451}),
         b'{"events":[{"type":["a"],"payload":{"type":"json","data":1e999}}]}',
         b'{"events":[{"type":["a"],"payload":{"type":"json","data":NaN}}]}',
         b'{"events":[{"type":["a"],"payload":{"type":"json","data":"\\ud800"}}]}',

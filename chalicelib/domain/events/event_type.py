@@ -7,13 +7,13 @@ from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints
 from chalicelib.domain.json_schema import JsonSchema, named_schema
 
 EventType = tuple[str, ...]
-"""Subtypes from general to specific. In patterns, `?` and a final `*` are wildcards."""
+"""Subtypes from general to specific. A subtype may be empty. In patterns, `?` and a final `*` are wildcards."""
 
 MAX_TYPE_OR_KEY_BYTES = 900
 """A type and a key must each fit in a DynamoDB sort key with room for a prefix."""
 
 MAX_SUBTYPES = MAX_TYPE_OR_KEY_BYTES // 2
-"""More subtypes cannot fit in `MAX_TYPE_OR_KEY_BYTES`."""
+"""A limit of its own, because empty subtypes take no room in `MAX_TYPE_OR_KEY_BYTES`."""
 
 RESERVED_CHARACTERS = frozenset("?*/")
 """Not allowed in subtypes, because they have a meaning in patterns or separate subtypes."""
@@ -37,7 +37,7 @@ def is_literal(subtype: str) -> bool:
 
 
 def join_subtypes(event_type: EventType) -> str:
-    """The type as one string, with `/` between subtypes."""
+    """The type as one string, with `/` between subtypes. The type with one empty subtype has no such form."""
     return "/".join(event_type)
 
 
@@ -54,13 +54,13 @@ def check_pattern(pattern: EventType) -> EventType:
 
 
 def _split_pattern(value: object) -> object:
-    """Accept a pattern as a string such as `a/?/*`. The empty string is the empty type."""
+    """Accept a pattern as a string such as `a/?/*`. The empty string is the empty type, `/` is two empty subtypes."""
     if isinstance(value, str):
         return tuple(value.split("/")) if value else ()
     return value
 
 
-SUBTYPE_REGEX = r"^[^?*/]+$"
+SUBTYPE_REGEX = r"^[^?*/]*$"
 Subtype = Annotated[str, StringConstraints(pattern=SUBTYPE_REGEX)]
 """Any text without reserved characters. A regular expression, because this is validated for every event."""
 

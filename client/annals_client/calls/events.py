@@ -87,11 +87,11 @@ def follow(
 
 def filter_parameters(types: Sequence[str] | None, keys: Sequence[str] | None) -> list[tuple[str, str]]:
     """Query parameters for types and keys. None selects all. Raises `ValueError` for an empty list."""
-    filters = {"types": types, "keys": keys}
-    empty = [name for name, values in filters.items() if values is not None and not values]
+    filters = {name: as_list(values) for name, values in (("types", types), ("keys", keys)) if values is not None}
+    empty = [name for name, values in filters.items() if not values]
     if empty:
         raise ValueError(f"{empty[0]} is empty and would select nothing. Leave it out to select everything")
-    return [(name, value) for name, values in filters.items() if values is not None for value in as_list(values)]
+    return [(name, value) for name, values in filters.items() for value in values]
 
 
 def _parse_page(document: Mapping[str, Any]) -> tuple[list[Event], int]:

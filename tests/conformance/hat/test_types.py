@@ -1,5 +1,7 @@
 """Hat's event types: matching (H-M), subscriptions (H-S), timestamps (H-T)."""
 
+import json
+import re
 from itertools import pairwise
 
 import pytest
@@ -61,6 +63,16 @@ def split_type(text: str) -> EventType:
         pytest.param("", "?/*", False, id="H-M33"),
         pytest.param("", "a", False, id="H-M/empty-a"),
         pytest.param("", "?/?", False, id="H-M/empty-two"),
+        pytest.param("a//b", "a//b", True, id="H-M/empty-subtype-itself"),
+        pytest.param("a//b", "a/?/b", True, id="H-M/empty-subtype-one"),
+        pytest.param("a//b", "a/b", False, id="H-M/empty-subtype-left-out"),
+        pytest.param("a/b", "a//b", False, id="H-M/empty-subtype-added"),
+        pytest.param("a/", "a", False, id="H-M/empty-end"),
+        pytest.param("a/", "a/*", True, id="H-M/empty-end-and-any"),
+        pytest.param("/a", "?/a", True, id="H-M/empty-start"),
+        pytest.param("/a", "a", False, id="H-M/empty-start-left-out"),
+        pytest.param("/", "?/?", True, id="H-M/two-empty-subtypes"),
+        pytest.param("/", "", False, id="H-M/two-empty-subtypes-and-none"),
     ],
 )
 def test_query_type_matches_event_types(event_type: str, query: str, expected: bool) -> None:
@@ -107,6 +119,47 @@ def test_request_with_star_before_end_is_rejected(query: str, member: Member) ->
         400,
         f"types.0: '*' is only allowed at the end of a pattern, not as in '{query}'",
     )
+
+
+EMPTY_SUBTYPES: list[list[str]] = [[], [""], ["", ""], ["a", "", "b"], ["a", "b"], ["a", ""], ["", "a"], ["a"]]
+
+
+def test_empty_subtypes_are_stored_and_selected(member: Member) -> None:
+    answer = member.post({"events": [{"type": event_type} for event_type in EMPTY_SUBTYPES]})
+    assert answer.status_code == 201, answer.text
+    assert [event["type"] for event in member.read_log()["events"]] == EMPTY_SUBTYPES
+    for event_type in EMPTY_SUBTYPES:
+        body = {"types": [event_type]}
+        for path in ("/events/latest", "/events/timeseries"):
+            found = member.request("POST", path, json=body).json()["events"]
+            assert [event["type"] for event in found] == [event_type]
+        refused = member.post({"events": [{"type": ["x"]}], "condition": {"failIfEventsMatch": body}})
+        assert (refused.status_code, refused.json()["title"]) == (409, "Conflict"), refused.text
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", [[]]),
+        ("/", [["", ""]]),
+        ("a//b", [["a", "", "b"]]),
+        ("a/", [["a", ""]]),
+        ("/a", [["", "a"]]),
+        ("?", [[""], ["a"]]),
+        ("/*", [[""], ["", ""], ["", "a"]]),
+        ("a//*", [["a", "", "b"], ["a", ""]]),
+        ("?/?", [["", ""], ["a", "b"], ["a", ""], ["", "a"]]),
+    ],
+)
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson", "text/event-stream"])
+def test_empty_subtypes_are_selected_by_text(text: str, expected: list[list[str]], accept: str, member: Member) -> None:
+    assert member.post({"events": [{"type": event_type} for event_type in EMPTY_SUBTYPES]}).status_code == 201
+    answer = member.get("/events", params={"types": text, "timeout": "0s"}, headers={"Accept": accept})
+    assert answer.status_code == 200, answer.text
+    found = re.findall(r'"type":(\[.*?\]),"key"', answer.text)
+    assert list(map(json.loads, found)) == expected
+    latest = member.get("/events/latest", params={"types": text}).json()["events"]
+    assert sorted(event["type"] for event in latest) == sorted(expected)
 
 
 def test_times_are_ordered_by_microseconds() -> None:  # H-T01
