@@ -13,7 +13,7 @@ from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
-from chalicelib.domain.events.event_type import EventType, matches
+from chalicelib.domain.events.event_type import RESERVED_CHARACTERS, EventType, matches
 from chalicelib.domain.json_schema import pattern_of
 from chalicelib.domain.model import Model
 from chalicelib.domain.notifications.delivery import Channel
@@ -32,7 +32,7 @@ Text = Annotated[str, StringConstraints(max_length=2_000)]
 
 
 class Configuration(Model):
-    """The configuration of an observer. `events` and `nodes` are comma-separated lists, as in AnyJob."""
+    """The configuration of an observer. `events` and `nodes` are comma-separated lists or `all`, as in AnyJob."""
 
     model_config = ConfigDict(json_schema_extra=CONFIGURATION_SCHEMA)
 
@@ -55,6 +55,14 @@ class Configuration(Model):
             raise ValueError(f"unknown event '{unknown[0][:80]}'; use all, {', '.join(EVENT_NAMES)}")
         return self
 
+    def check_nodes(self) -> None:
+        """Raise `ValueError` if a node has no valid name. Not checked on load, because 0.1.0 stored such names."""
+        for node in _split_list(self.nodes):
+            if not RESERVED_CHARACTERS.isdisjoint(node):
+                raise ValueError(
+                    f"nodes: 'all' or names separated by commas, not '{node[:80]}'; a name is without '?', '*' or '/'"
+                )
+
     @property
     def patterns(self) -> tuple[EventType, ...]:
         """The event types to observe."""
@@ -62,7 +70,9 @@ class Configuration(Model):
             return self.types
         if self.events is None and self.nodes is None:
             return ALL_TYPES
-        names, nodes = _split_list(self.events), _split_list(self.nodes) or ("?",)
+        names, nodes = _split_list(self.events), _split_list(self.nodes)
+        if not nodes or "all" in nodes:
+            nodes = ("?",)
         if not names or "all" in names:
             return tuple(pattern for node in nodes for pattern in (("job", "?", node, "*"), ("jobset", "?", node)))
         return tuple(_pattern(name, node) for name in names for node in nodes)

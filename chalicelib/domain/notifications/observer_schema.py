@@ -14,6 +14,7 @@ _PORT = r"[1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][
 WEBHOOK_PATTERN = rf"^https://[A-Za-z0-9.-]+(?::(?:{_PORT}))?/[!-~]*$"
 _EVENT = rf"\s*(?:{'|'.join(('all', *EVENT_NAMES))})?\s*"
 _EVENTS_PATTERN = rf"^{_EVENT}(?:,{_EVENT})*$"
+_NODES_PATTERN = r"^[^?*/]*$"
 
 
 def _for_channel(channel: str, then: JsonSchema) -> JsonSchema:
@@ -34,7 +35,7 @@ CONFIGURATION_SCHEMA: JsonSchema = {
     "allOf": [
         {"not": {**with_members("types"), "anyOf": [with_members("events"), with_members("nodes")]}},
         {"anyOf": [_IS_PRIVATE, {"not": with_members("user")}]},
-        {"properties": {"events": {"pattern": _EVENTS_PATTERN}}},
+        {"properties": {"events": {"pattern": _EVENTS_PATTERN}, "nodes": {"pattern": _NODES_PATTERN}}},
         _for_channel("mail", _config(**{"from": MAIL_ADDRESSES_PATTERN, "to": MAIL_ADDRESSES_PATTERN})),
         _for_channel("slack", _config(url=WEBHOOK_PATTERN)),
         _for_channel(

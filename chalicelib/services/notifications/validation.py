@@ -38,6 +38,7 @@ class ObserverValidator:
     def check(self, configuration: Configuration) -> None:
         """Raise `BadInput` with the reason if the configuration is not usable."""
         try:
+            configuration.check_nodes()
             _check_address_count(configuration)
             if configuration.filter is not None:
                 self.filters.check_filter(configuration.filter)

@@ -97,6 +97,13 @@ def test_a03_observer_receives_listed_events(anna: ObserverClient, events: str |
     assert titles(anna) == expected
 
 
+@pytest.mark.parametrize("lists", [{"nodes": "all"}, {"events": "all", "nodes": "all"}, {"events": "create, all"}])
+def test_a03_all_means_all(anna: ObserverClient, lists: dict[str, str]) -> None:
+    anna.put("ops", "slack", **lists)
+    anna.publish(job("create"), job("create", 2, node="n2"), job("createJobSet", node="n3"))
+    assert anna.wait_until_settled("ops", 3) == {"sent": 3}
+
+
 def test_a05_event_addressed_to_observer_reaches_it(
     local: ObserverClient,
 ) -> None:
