@@ -24,6 +24,7 @@ from chalicelib.services.notifications.replay import Replayer
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.settings import Settings
 
 
@@ -100,6 +101,11 @@ class Components:
 
     def close(self) -> None:
         self.stores.close()
+
+
+def page_size(settings: Settings) -> SizeLimit:
+    """The size of pages. A Lambda function escapes its responses, which makes them larger."""
+    return LAMBDA_PAGE if settings.function else UTF8_PAGE
 
 
 def build_log_services(

@@ -17,7 +17,7 @@ from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Components, Stores, build_components, build_log_services
+from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, page_size
 
 LOG_BUSY_TIMEOUT_S = 0.5
 """Short, because the server's network thread writes too. The appender retries."""
@@ -26,7 +26,7 @@ LOG_BUSY_TIMEOUT_S = 0.5
 def build(settings: Settings, clock: Clock) -> Components:
     stores = _open_stores(settings.data_dir)
     notifier = CommitNotifier()
-    reader = LogReader(stores.log, stores.views)
+    reader = LogReader(stores.log, stores.views, page_size(settings))
     appender = Appender(stores.log, clock, reader=reader)
     publisher = Publisher(stores.log, GroupCommit(appender, on_commit=notifier.publish), request_ids())
     log = build_log_services(settings, clock, reader, notifier, appender, publisher)

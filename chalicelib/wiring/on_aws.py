@@ -17,7 +17,14 @@ from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, new_request_id
+from chalicelib.wiring.components import (
+    Components,
+    Stores,
+    build_components,
+    build_log_services,
+    new_request_id,
+    page_size,
+)
 from chalicelib.wiring.telemetry import function_telemetry
 
 
@@ -39,7 +46,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         has_external_writes=lambda: True,
         close=lambda: None,
     )
-    reader = LogReader(dynamo_log, views)
+    reader = LogReader(dynamo_log, views, page_size(settings))
     appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
     publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)

@@ -102,10 +102,9 @@ def events_timeseries() -> Response:
 def events_server() -> Response:
     """Hat's server query."""
     context = access.multi_log_reader()
-    caller, components = context.caller, context.components
+    caller, log = context.caller, context.components.log
     params = requests.query_or_body(parameters.ServerParameters, context.request)
-    server = components.log.organizations.resolve_server(caller.organizations, caller.organization(), params.server)
+    server = log.organizations.resolve_server(caller.organizations, caller.organization(), params.server)
     query = ServerQuery(server, params.last_event_id, params.max_results)
-    return responses.query_page(
-        query_server(query, components.stores.log, components.log.retention, components.settings.max_results)
-    )
+    max_results = context.components.settings.max_results
+    return responses.query_page(query_server(query, log.reader.log, log.retention, max_results, log.reader.page_size))

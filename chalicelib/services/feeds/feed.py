@@ -14,7 +14,6 @@ from chalicelib.services.ports import ChangeNotifier, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from chalicelib.services.reading.scan import (
-    MAX_PAGE_BYTES,
     EventFormatter,
     PageSpec,
     WireFormatter,
@@ -22,6 +21,7 @@ from chalicelib.services.reading.scan import (
     collect_page_backwards,
     max_commits_for,
 )
+from chalicelib.services.reading.size_limit import SizeLimit
 
 MAX_CHUNK_BYTES = 256 * 1024
 """Page size of streams. It is small because a server holds one chunk for each of many slow clients."""
@@ -46,12 +46,14 @@ class FeedQuery:
     """Renders an event. None renders core events."""
     wire_formatter: WireFormatter | None = None
     """Wraps the text of an event for the wire. None leaves it as it is."""
-    max_bytes: int = MAX_PAGE_BYTES
+    max_bytes: int | None = None
+    """Size of a page. None: as large as a response may be."""
 
-    @property
-    def page_spec(self) -> PageSpec:
-        """The part of the query that does not depend on the position."""
-        return PageSpec(self.selection, self.limit, self.formatter, self.wire_formatter, self.max_bytes)
+    def page_spec(self, size_limit: SizeLimit) -> PageSpec:
+        """The part of the query that does not depend on the position. `size_limit` applies to whole responses."""
+        if self.max_bytes is not None:
+            size_limit = replace(size_limit, max_bytes=self.max_bytes)
+        return PageSpec(self.selection, self.limit, self.formatter, self.wire_formatter, size_limit)
 
 
 def long_poll_blocking(
@@ -219,7 +221,7 @@ def _read_delayed(
 
 def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:
     """Read a page after `position`. Near the end of the log, scanning is faster than the views."""
-    spec = query.page_spec
+    spec = query.page_spec(reader.page_size)
     if query.limit is not None and query.limit < 0:
         head = reader.log.head(query.server)
         commits = reader.commits_before(head, query.selection)

@@ -32,6 +32,7 @@ from chalicelib.domain.views.record import (
 from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
+from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
 T = TypeVar("T")
 
@@ -77,9 +78,10 @@ class NoViews:
 class LogReader:
     """Reads the logs, with the help of views. Results are exact even if the views lag behind."""
 
-    def __init__(self, log: Log, views: Views) -> None:
+    def __init__(self, log: Log, views: Views, page_size: SizeLimit = UTF8_PAGE) -> None:
         self.log = log
         self.views = views
+        self.page_size = page_size
         self._pages: dict[Hashable, Page] = {}
 
     def cached_page(self, key: Hashable, read: Callable[[], Page]) -> Page:

@@ -10,9 +10,8 @@ from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.services.ports import Log
+from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
-MAX_PAGE_BYTES = 4 * 1024 * 1024
-"""Keeps a response below Lambda's limit of 6 MB, including quotes and escapes."""
 SCAN_TIMEOUT_S = 15.0
 """How long one request may search for events."""
 
@@ -32,7 +31,7 @@ class PageSpec:
     """None renders core events."""
     wire_formatter: WireFormatter | None = None
     """None leaves texts as they are."""
-    max_bytes: int = MAX_PAGE_BYTES
+    size_limit: SizeLimit = UTF8_PAGE
 
 
 def find_position(log: Log, head: Head, event_id: int) -> Head:
@@ -89,11 +88,12 @@ def scan(
     after: int,
     selection: Selection,
     limit: int | None,
+    size_limit: SizeLimit = UTF8_PAGE,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
     """Read the selected events after `start` with an EventId greater than `after`, at most `limit`."""
     commits = verify_contiguous(start, log.read(start.server, start.session, max_commits_for(limit, selection)))
-    return collect_page(commits, start, after, PageSpec(selection, limit), monotonic)
+    return collect_page(commits, start, after, PageSpec(selection, limit, size_limit=size_limit), monotonic)
 
 
 def collect_page(
@@ -119,13 +119,25 @@ def collect_page(
             return Page(scanned_to, last_event_id, [*texts, *new_texts[:room]], first_at_us, is_complete=False)
         texts += new_texts
         scanned_to, event_id = commit.head, commit.last_event_id
-        size_bytes += _size_bytes(commit, new_texts)
+        size_bytes += spec.size_limit.measure(new_texts)
         # Without a filter, read on: the next commit shows whether there are more events. With a filter, the next
         # selected event might be far away.
         is_full = len(texts) == limit and not spec.selection.selects_everything
-        if is_full or size_bytes > spec.max_bytes or monotonic() > deadline:
+        if is_full or size_bytes > spec.size_limit.max_bytes or monotonic() > deadline:
             return Page(scanned_to, event_id, texts, first_at_us, is_complete=False)
     return Page(scanned_to, event_id, texts, first_at_us)
+
+
+def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, size_limit: SizeLimit) -> Page:
+    """The first of `events`, at most `limit`. `head` and `event_id` are the position that the page reports."""
+    texts: list[str] = []
+    size_bytes = 0
+    for event in events:
+        if len(texts) == limit or size_bytes > size_limit.max_bytes:
+            return Page(head, event_id, texts, is_complete=False)
+        texts.append(event.wire_text)
+        size_bytes += size_limit.measure(texts[-1:])
+    return Page(head, event_id, texts)
 
 
 def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, spec: PageSpec) -> Page:
@@ -138,8 +150,8 @@ def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, sp
             break
         _, new_texts = format_selected(commit, after, spec)
         texts += reversed(new_texts)
-        size_bytes += _size_bytes(commit, new_texts)
-        if len(texts) >= limit or size_bytes > MAX_PAGE_BYTES:
+        size_bytes += spec.size_limit.measure(new_texts)
+        if len(texts) >= limit or size_bytes > spec.size_limit.max_bytes:
             break
     return Page(head, head.last_event_id, texts[:limit])
 
@@ -172,7 +184,3 @@ def max_commits_for(limit: int | None, selection: Selection) -> int | None:
     shows whether there are further events.
     """
     return limit + 2 if limit is not None and selection.selects_everything else None
-
-
-def _size_bytes(commit: Commit, texts: Iterable[str]) -> int:
-    return sum(map(len, texts if commit.body.isascii() else map(str.encode, texts)))

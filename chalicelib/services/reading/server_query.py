@@ -10,6 +10,7 @@ from chalicelib.domain.queries.page import Page
 from chalicelib.services.ports import Log
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.scan import scan
+from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
 EVERYTHING = Selection()
 
@@ -23,7 +24,9 @@ class ServerQuery:
     max_results: int | None = None
 
 
-def query_server(query: ServerQuery, log: Log, retention: Retention, max_events: int) -> Page:
+def query_server(
+    query: ServerQuery, log: Log, retention: Retention, max_events: int, size_limit: SizeLimit = UTF8_PAGE
+) -> Page:
     """The events in ascending order, at most `max_events`."""
     last = query.last_event_id or Id(query.server, 0, 0)
     if last.server != query.server:
@@ -33,7 +36,7 @@ def query_server(query: ServerQuery, log: Log, retention: Retention, max_events:
     boundary = retention.boundary(query.server)
     if after < boundary.event_id:
         start, after = boundary.head, boundary.event_id
-    return scan(log, start, after, EVERYTHING, limit)
+    return scan(log, start, after, EVERYTHING, limit, size_limit)
 
 
 def _position(log: Log, last: Id) -> tuple[Head, int]:

@@ -2,7 +2,6 @@
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
 
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.commit import Commit
@@ -10,6 +9,7 @@ from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.timeseries import SortKey, TimeseriesQuery
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.scan import first_page
 
 
 def timeseries(
@@ -25,8 +25,7 @@ def timeseries(
     last_event_ids = {head.server: head.last_event_id for head in heads}
     # One event more than the limit shows whether the page is complete.
     sorted_events = _sorted_events(query, position, last_event_ids, reader, retention, limit + 1)
-    events = list(islice(sorted_events, limit + 1))
-    return Page(heads[0], event_id, [event.wire_text for event in events[:limit]], is_complete=len(events) <= limit)
+    return first_page(sorted_events, heads[0], event_id, limit, reader.page_size)
 
 
 def _position(query: TimeseriesQuery, servers: Sequence[int], reader: LogReader) -> SortKey | None:

@@ -15,13 +15,13 @@ from chalicelib.domain.log.append import MAX_BYTES
 from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous_backwards
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.reading.scan import (
-    MAX_PAGE_BYTES,
     SCAN_TIMEOUT_S,
     PageSpec,
     collect_page_backwards,
     find_position,
     scan,
 )
+from chalicelib.services.reading.size_limit import MAX_PAGE_BYTES
 from tests.builders import a_commit, a_text, an_append
 from tests.services.fakes import large_text
 

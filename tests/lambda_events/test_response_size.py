@@ -1,0 +1,99 @@
+"""Responses of Lambda functions fit into 6 MB as the runtime encodes them, whatever the alphabet."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import app
+from chalicelib import wiring
+from chalicelib.domain.events.event import NewEvent, encode
+from chalicelib.domain.log.append import MAX_BYTES, Append
+from chalicelib.services.reading.size_limit import MAX_LAMBDA_RESPONSE_BYTES
+from tests.telemetry.conftest import reset_process
+from tests.telemetry.lambda_runner import FUNCTION, Context, request
+
+ALPHABETS = {"ascii": "x", "German": "ü", "Cyrillic": "ж", "Chinese": "漢", "emoji": "🙂", "quotes": '"'}
+SERVER = 1
+COMMITS = 24
+
+
+@pytest.fixture
+def components(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[wiring.Components]:
+    """Components of a Lambda function with the organization acme (1), on SQLite."""
+    for name, value in {"STORE": "sqlite", "DATA_DIR": str(tmp_path), "AWS_LAMBDA_FUNCTION_NAME": FUNCTION}.items():
+        monkeypatch.setenv(name, value)
+    reset_process()
+    components = wiring.get_components()
+    components.log.organizations.create("acme")
+    yield components
+    components.close()
+    reset_process()
+
+
+def publish_large_commits(components: wiring.Components, character: str, events: int = 1) -> None:
+    """Append 8 MB of UTF-8 in commits of the maximum size, each event with a type of its own."""
+    size = (MAX_BYTES // events - 200) // len(json.dumps(character, ensure_ascii=False).encode()[1:-1])
+    payload = {"type": "json", "data": character * size}
+    for n in range(COMMITS):
+        texts = tuple(
+            encode(NewEvent.model_validate({"type": ["large", f"{n}-{i}"], "key": "/a", "payload": payload})).decode()
+            for i in range(events)
+        )
+        components.log.appender.append(Append(SERVER, texts, f"r{n}"))
+
+
+def call(path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
+    """Call the function and check the size of its response in both forms of the runtime's encoder."""
+    response: dict[str, Any] = app.app(request("GET", path, headers={"accept": accept}, query=query), Context())
+    assert len(json.dumps(response).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
+    assert len(json.dumps(response, ensure_ascii=False).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
+    return response
+
+
+def read_feed() -> list[int]:
+    """The sessions of all events, read page by page."""
+    sessions: list[int] = []
+    after = 0
+    while True:
+        page = json.loads(call("/events", after=str(after))["body"])
+        if page["TYPE"] == "Empty":
+            return sessions
+        sessions += [event["id"]["session"] for event in page["eventSnapshots"]]
+        after = page["eventId"]
+
+
+@pytest.mark.parametrize("events", [1, 1_000])
+@pytest.mark.parametrize("character", ALPHABETS.values(), ids=ALPHABETS)
+def test_feed_pages_fit_and_have_no_gap(components: wiring.Components, character: str, events: int) -> None:
+    publish_large_commits(components, character, events)
+    assert read_feed() == [session for session in range(1, COMMITS + 1) for _ in range(events)]
+
+
+@pytest.mark.parametrize("accept", ["application/x-ndjson", "text/event-stream"])
+def test_streamed_page_fits(components: wiring.Components, accept: str) -> None:
+    publish_large_commits(components, "ж")
+    assert call("/events", accept)["statusCode"] == 200
+
+
+def test_newest_first_page_fits(components: wiring.Components) -> None:
+    publish_large_commits(components, "ж")
+    newest = json.loads(call("/events", limit="-1000")["body"])["eventSnapshots"]
+    assert [event["id"]["session"] for event in newest] == list(range(COMMITS, COMMITS - len(newest), -1))
+
+
+@pytest.mark.parametrize("query", ["server", "timeseries"])
+@pytest.mark.parametrize("character", ALPHABETS.values(), ids=ALPHABETS)
+def test_query_pages_fit_and_have_no_gap(components: wiring.Components, character: str, query: str) -> None:
+    publish_large_commits(components, character)
+    sessions: list[int] = []
+    position: dict[str, str] = {} if query == "server" else {"order": "ascending"}
+    while True:
+        page = json.loads(call(f"/events/{query}", "application/json", **position)["body"])
+        sessions += [event["id"]["session"] for event in page["events"]]
+        if not page["moreFollows"]:
+            break
+        position["lastEventId"] = f"{SERVER}.{sessions[-1]}.1"
+    assert sessions == list(range(1, COMMITS + 1))
