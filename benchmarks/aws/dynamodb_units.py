@@ -143,7 +143,7 @@ def _reads(log: MeteredLog, views: MeteredViews) -> Iterator[Row]:
     key = Selection(keys=("/job/77",))
     operations: dict[str, Callable[[], object]] = {
         "events of one job": lambda: long_poll_blocking(FeedQuery(server, key), reader, PollingNotifier(), retention),
-        "latest of some types": lambda: latest([server], Selection(types=("job/finish/n7/*",)), reader, retention),
+        "latest of some types": lambda: latest([server], Selection(types=("job/finish/n7/*",)), reader, retention, 100),
         "snapshot of a folder of 1,000 orders": lambda: snapshot(reader, server, "order", PathQuery.parse("/folder/")),
         "one event of a rare type": lambda: long_poll_blocking(
             FeedQuery(server, Selection(types=("rare/*",))), reader, PollingNotifier(), retention

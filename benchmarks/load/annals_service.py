@@ -83,7 +83,7 @@ class AnnalsService:
 
     def _latest(self, name: str) -> list[str]:
         return latest(
-            [self._server], _type_filter(name), self._components.log.reader, self._components.log.retention
+            [self._server], _type_filter(name), self._components.log.reader, self._components.log.retention, 100
         ).texts
 
 

@@ -106,6 +106,8 @@ class LatestParameters(Model):
     """The query or body of `/events/latest`."""
 
     types: Patterns | None = None
+    max_results: Annotated[WholeNumber, Field(ge=0)] | None = Field(None, alias="maxResults")
+    last_event_id: Id | None = Field(None, alias="lastEventId")
 
 
 class TimeseriesParameters(Model):

@@ -1,5 +1,6 @@
 """The sans-I/O core, without a server and without waiting."""
 
+import json
 from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import pytest
 
 from annals_client import NewEvent, NotAllowed, Torn, Unavailable, Unexpected
-from annals_client.calls import events, observers
+from annals_client.calls import events, observers, queries
 from annals_client.sans_io import Emit, NoResponse, Outcome, Pause, Request, Response, RetryPolicy, Send, send
 
 UNAVAILABLE = Response(503, {"retry-after": "2"}, b"")
@@ -173,3 +174,23 @@ def test_replay_continues_by_name_until_done() -> None:
         {"replay": "k", "after": 7},
         {"replay": "k", "after": 50, "until": 90},
     ]
+
+
+def test_latest_follows_pages_and_keeps_last_event_of_type() -> None:
+    def event(session: int, type_: str) -> dict[str, Any]:
+        id_ = {"server": 1, "session": session, "instance": 1}
+        time = "2026-11-04T11:07:36.000000Z"
+        return {"id": id_, "eventId": session, "timestamp": time, "type": [type_], "key": None} | {
+            "sourceTimestamp": None,
+            "payload": None,
+        }
+
+    pages = [[event(1, "a"), event(2, "b")], [event(3, "c"), event(4, "a")]]
+    runner = StepRunner()
+
+    def outcome(n: int) -> Response:
+        return Response(200, {}, json.dumps({"events": pages[n - 1], "moreFollows": n == 1, "eventId": 4}).encode())
+
+    result = runner.run(queries.latest(runner.policy), outcome)
+    assert [(event.path, event.event_id) for event in result] == [("b", 2), ("c", 3), ("a", 4)]
+    assert [step.request.target for step in runner.sent] == ["/events/latest", "/events/latest?lastEventId=1.2.1"]

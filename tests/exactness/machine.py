@@ -217,7 +217,7 @@ class ReadMachine(WriteMachine):
         log_models = [self.models[index] for index in servers]
         selection, before = Selection(types=types), [each.last_event_id for each in log_models]
         reader, retention = self._reader(log_models[0], race), Retention(self.log, self.world.clock)
-        page = latest([each.server for each in log_models], selection, reader, retention)
+        page = latest([each.server for each in log_models], selection, reader, retention, 10_000)
         possible_ends = [page.event_id] if len(log_models) == 1 else [before[0], log_models[0].last_event_id]
         expected = [self._latest(log_models, [end, *before[1:]], selection) for end in possible_ends]
         assert page.texts in expected
@@ -295,7 +295,7 @@ class ReadMachine(WriteMachine):
         visible_events = log_model.between(last_expired, log_model.last_event_id)
         page = timeseries(query, [log_model.server], self._reader(log_model), retention, 10_000)
         assert page.texts == [event.wire_text for event in model.timeseries(query, visible_events, log_model.events)]
-        newest = latest([log_model.server], query.selection, self._reader(log_model), retention)
+        newest = latest([log_model.server], query.selection, self._reader(log_model), retention, 10_000)
         assert newest.texts == [event.wire_text for event in model.latest(visible_events, query.selection)]
 
     @rule(

@@ -142,13 +142,13 @@ def test_feed_by_unknown_type_fetches_only_tail(metered: MeteredReader) -> None:
 
 
 def test_latest_fetches_at_most_one_commit_per_type(metered: MeteredReader) -> None:
-    page = latest([SERVER], Selection(), metered.reader, metered.retention)
+    page = latest([SERVER], Selection(), metered.reader, metered.retention, 100)
     assert len(page.texts) == 8
     assert metered.log.fetched <= len(page.texts) + TAIL
 
 
 def test_latest_of_one_type_fetches_one_commit(metered: MeteredReader) -> None:
-    page = latest([SERVER], Selection(types=(("alarm", "fire"),)), metered.reader, metered.retention)
+    page = latest([SERVER], Selection(types=(("alarm", "fire"),)), metered.reader, metered.retention, 100)
     assert len(page.texts) == 1
     assert metered.log.fetched == 1 + TAIL
 

@@ -77,10 +77,12 @@ def get_events() -> Response:
 def events_latest() -> Response:
     """Hat's latest query."""
     context = access.multi_log_reader()
-    log = context.components.log
-    selection = Selection(types=requests.query_or_body(parameters.LatestParameters, context.request).types)
+    log, max_results = context.components.log, context.components.settings.max_results
+    params = requests.query_or_body(parameters.LatestParameters, context.request)
     servers = log.organizations.servers(context.caller.selected_organizations())
-    return responses.query_page(latest(servers, selection, log.reader, log.retention))
+    limit = max_results if params.max_results is None else min(params.max_results, max_results)
+    selection, last = Selection(types=params.types), params.last_event_id
+    return responses.query_page(latest(servers, selection, log.reader, log.retention, limit, last))
 
 
 @routes.route("/events/timeseries", methods=["GET", "POST"], **authorizer.AUTHENTICATED)

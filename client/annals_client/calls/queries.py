@@ -15,8 +15,18 @@ MAX_PAGE = 4096
 
 def latest(policy: RetryPolicy, types: Sequence[str] | None = None) -> Steps[tuple[Event, ...]]:
     """The last event of each type."""
-    document = yield from fetch_json(policy, Request("GET", "/events/latest", filter_parameters(types, None)))
-    return tuple(parse_event(event) for event in document["events"])
+    parameters, position = filter_parameters(types, None), list[tuple[str, str]]()
+    latest_events: dict[tuple[str, ...], Event] = {}
+    while True:
+        document = yield from fetch_json(policy, Request("GET", "/events/latest", [*parameters, *position]))
+        events = [parse_event(event) for event in document["events"]]
+        for event in events:
+            # A type that gets a new event meanwhile is in a later page again.
+            latest_events.pop(event.type, None)
+            latest_events[event.type] = event
+        if not document["moreFollows"] or not events:
+            return tuple(latest_events.values())
+        position = [("lastEventId", str(events[-1].id))]
 
 
 def timeseries(

@@ -216,7 +216,7 @@ def test_queries_do_not_return_expired_events(
             query = TimeseriesQuery(selection, descending=descending)
             page = timeseries(query, servers, store.reader, retention, MAX_EVENTS)
             assert ids_of(page.texts) == (kept[::-1] if descending else kept)
-        assert ids_of(latest(servers, selection, store.reader, retention).texts) == kept[-1:]
+        assert ids_of(latest(servers, selection, store.reader, retention, MAX_EVENTS).texts) == kept[-1:]
     session = data.draw(st.integers(0, len(steps) + 1))
     last = Id(written.server, session, data.draw(st.integers(0, 7)))
     after = [
