@@ -17,6 +17,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_sizes
 from infra.deploy.stack import clients, prompts
+from infra.deploy.stack.retained import remove_failed_creation
 from infra.deploy.stack.stacks import ChangeSet, ResourceChange, Stack, StackFailed
 from infra.deploy.stack.uploads import Uploads
 
@@ -63,12 +64,26 @@ def deploy(
     """Deploy a stage from `package_folder`, or from a package built now. None if `confirm` returns False."""
     _check_parameter_names(parameters)
     stack = Stack(f"annals-{stage}")
+    if not clear_failed_creation(stack, confirm):
+        return None
     stack_parameters = _with_stage_defaults(stage, stack, parameters)
     with tempfile.TemporaryDirectory() as folder:
         package = Package(package_folder) if package_folder else build_package(stage, Path(folder))
         print_sizes(stage, package)
         change_set = _create_change_set(stack, package, stack_parameters)
     return _execute(change_set, confirm)
+
+
+def clear_failed_creation(stack: Stack, confirm: Confirm) -> bool:
+    """Remove what a failed first deployment left. Returns False if `confirm` returns False."""
+    if not stack.is_failed_creation():
+        return True
+    print(f"{stack.name} was never created completely. It has to be removed before it can be created.")
+    if not confirm([ResourceChange("Remove", stack.name, "AWS::CloudFormation::Stack", "False")]):
+        return False
+    for line in remove_failed_creation(stack):
+        print(f"  {line}", flush=True)
+    return True
 
 
 def _check_parameter_names(parameters: Mapping[str, str]) -> None:

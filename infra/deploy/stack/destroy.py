@@ -2,16 +2,13 @@
 
 import argparse
 import sys
-from typing import Final
+from collections.abc import Iterable
 
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.deploy.build.package import STAGES
-from infra.deploy.stack import clients, prompts
+from infra.deploy.stack import prompts, retained
 from infra.deploy.stack.stacks import Stack, StackFailed
-
-TABLES: Final = ("LogTable", "ViewsTable")
-BUCKET: Final = "ExportBucket"
 
 
 class StageProtected(Exception):
@@ -34,54 +31,34 @@ def destroy(stage: str, *, is_interactive: bool) -> None:
     stack = Stack(f"annals-{stage}")
     if stack.description() is None:
         raise StackFailed(f"there is no stack {stack.name}")
-    tables = [table for table in map(stack.physical_id, TABLES) if table is not None]
-    bucket = stack.physical_id(BUCKET)
+    if stack.is_failed_creation():
+        print(f"{stack.name} was never created completely.")
+        _print_lines(retained.remove_failed_creation(stack))
+        print(f"{stack.name} is deleted.")
+        return
+    tables = [table for table in map(stack.physical_id, retained.TABLES) if table is not None]
+    bucket = stack.physical_id(retained.BUCKET)
     _check_protection(stage, stack, tables)
     if is_interactive:
         print(f"This deletes {stack.name} with all its events: tables {', '.join(tables)} and bucket {bucket}.")
         if prompts.ask(f"Type {stage} to continue:") != stage:
             raise StackFailed(f"the answer was not '{stage}'")
-    for line in stack.delete():
-        print(f"  {line}", flush=True)
-    for table in tables:
-        _delete_table(table)
-    if bucket is not None:
-        _delete_bucket(bucket)
+    _print_lines(stack.delete())
+    _print_lines(retained.delete(tables, bucket))
     print(f"{stack.name} is deleted.")
 
 
 def _check_protection(stage: str, stack: Stack, tables: list[str]) -> None:
-    dynamodb = clients.client("dynamodb")
-    protected = [
-        name for name in tables if dynamodb.describe_table(TableName=name)["Table"].get("DeletionProtectionEnabled")
-    ]
-    if protected or stack.parameters().get("DeletionProtection") == "true":
+    if retained.protected_tables(tables) or stack.parameters().get("DeletionProtection") == "true":
         raise StageProtected(
             f"{stack.name} is protected from deletion. To turn the protection off:\n"
             f"  make deploy STAGE={stage} PARAMS='DeletionProtection=false'"
         )
 
 
-def _delete_table(name: str) -> None:
-    dynamodb = clients.client("dynamodb")
-    try:
-        dynamodb.delete_table(TableName=name)
-    except dynamodb.exceptions.ResourceNotFoundException:
-        return
-    print(f"  table {name} is deleted")
-
-
-def _delete_bucket(name: str) -> None:
-    s3 = clients.client("s3")
-    try:
-        for page in s3.get_paginator("list_objects_v2").paginate(Bucket=name):
-            keys = [{"Key": item["Key"]} for item in page.get("Contents", ())]
-            if keys:
-                s3.delete_objects(Bucket=name, Delete={"Objects": keys, "Quiet": True})
-        s3.delete_bucket(Bucket=name)
-    except s3.exceptions.NoSuchBucket:
-        return
-    print(f"  bucket {name} is deleted")
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(f"  {line}", flush=True)
 
 
 if __name__ == "__main__":

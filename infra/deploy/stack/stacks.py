@@ -15,6 +15,10 @@ EMULATOR_POLL_INTERVAL_S: Final = 0.1
 STATEFUL_TYPES: Final = ("AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::S3::Bucket", "AWS::ApiGateway::RestApi")
 """Types whose resources hold events, messages or the API's address."""
 CAPABILITIES: Final = ("CAPABILITY_IAM", "CAPABILITY_AUTO_EXPAND")
+FAILED_CREATION: Final = ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED")
+"""Statuses of a stack that was never created completely. CloudFormation can only delete it."""
+REMAINS: Final = ("CREATE_COMPLETE", "DELETE_SKIPPED", "DELETE_FAILED")
+"""Last statuses of resources that exist after a failed creation."""
 NO_CHANGES: Final = ("didn't contain changes", "No updates are to be performed")
 """Texts with which CloudFormation rejects a change set without changes."""
 
@@ -53,13 +57,37 @@ class Stack:
     def description(self) -> Mapping[str, Any] | None:
         """The stack as CloudFormation describes it. None if it does not exist."""
         try:
-            stack = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]
+            stack = self._describe()
         except ClientError as error:
             if "does not exist" in str(error):
                 return None
             raise
         # REVIEW_IN_PROGRESS: the stack's first change set was never executed.
         return None if stack["StackStatus"] in ("REVIEW_IN_PROGRESS", "DELETE_COMPLETE") else dict(stack)
+
+    def is_failed_creation(self) -> bool:
+        """Whether the stack exists, but was never created completely."""
+        status = (self.description() or {}).get("StackStatus")
+        if status != "DELETE_FAILED":
+            return status in FAILED_CREATION
+        # Old events expire. Only a complete history proves that the creation did not succeed.
+        statuses = {event["ResourceStatus"] for event in self._events() if event["LogicalResourceId"] == self.name}
+        return "CREATE_IN_PROGRESS" in statuses and "CREATE_COMPLETE" not in statuses
+
+    def remains(self) -> dict[str, str]:
+        """Physical ids by logical id of the resources that a failed creation made and that still exist."""
+        latest: dict[str, Mapping[str, Any]] = {}
+        failed = set()
+        for event in self._events():
+            latest.setdefault(event["LogicalResourceId"], event)
+            if event["ResourceStatus"] == "CREATE_FAILED":
+                # It may exist, but then it belongs to another stack.
+                failed.add(event["LogicalResourceId"])
+        return {
+            name: str(event["PhysicalResourceId"])
+            for name, event in latest.items()
+            if event["ResourceStatus"] in REMAINS and name not in failed
+        }
 
     def parameters(self) -> dict[str, str]:
         stack = self.description() or {}
@@ -89,10 +117,11 @@ class Stack:
             for name in sorted(template_parameters & previous - set(parameters))
         ]
         name = f"annals-{secrets.token_hex(6)}"
+        is_new = self.description() is None
         self._cloudformation.create_change_set(
             StackName=self.name,
             ChangeSetName=name,
-            ChangeSetType="UPDATE" if previous or self.description() else "CREATE",
+            **({"ChangeSetType": "CREATE", "OnStackFailure": "DELETE"} if is_new else {"ChangeSetType": "UPDATE"}),
             TemplateURL=template_url,
             Parameters=[*changed, *unchanged],
             Capabilities=list(CAPABILITIES),
@@ -102,8 +131,13 @@ class Stack:
     def execute(self, change_set: str) -> Iterator[str]:
         """Execute a change set. Yields a line for each finished resource."""
         last_event = self._last_event()
-        self._cloudformation.execute_change_set(StackName=self.name, ChangeSetName=change_set)
-        yield from self._follow(last_event, self.name)
+        # A stack whose creation fails is deleted. A deleted stack can be described by its id only.
+        stack_id = self._describe()["StackId"]
+        # Otherwise retained resources would stay after a failed creation, and block the next one.
+        self._cloudformation.execute_change_set(
+            StackName=self.name, ChangeSetName=change_set, RetainExceptOnCreate=True
+        )
+        yield from self._follow(last_event, stack_id, ("CREATE_COMPLETE", "UPDATE_COMPLETE"))
 
     def delete(self) -> Iterator[str]:
         """Delete the stack. Yields a line for each deleted resource."""
@@ -112,8 +146,7 @@ class Stack:
             return
         last_event = self._last_event()
         self._cloudformation.delete_stack(StackName=self.name)
-        # A deleted stack can be described by its id only.
-        yield from self._follow(last_event, str(stack["StackId"]))
+        yield from self._follow(last_event, str(stack["StackId"]), ("DELETE_COMPLETE",))
 
     def discard(self, change_set: str) -> None:
         """Delete a change set, and the stack too if it was created for this change set."""
@@ -130,6 +163,10 @@ class Stack:
         for name in functions:
             clients.client("lambda").update_function_configuration(FunctionName=name, Description=reason)
         return len(functions)
+
+    def _describe(self) -> Mapping[str, Any]:
+        stack: Mapping[str, Any] = self._cloudformation.describe_stacks(StackName=self.name)["Stacks"][0]
+        return stack
 
     def _functions(self) -> Iterator[str]:
         for page in self._cloudformation.get_paginator("list_stack_resources").paginate(StackName=self.name):
@@ -164,8 +201,8 @@ class Stack:
                 StackName=self.name, ChangeSetName=change_set, NextToken=page["NextToken"]
             )
 
-    def _follow(self, last_event: str | None, stack: str) -> Iterator[str]:
-        """Yield a line for each finished resource until the stack is at rest."""
+    def _follow(self, last_event: str | None, stack: str, goals: tuple[str, ...]) -> Iterator[str]:
+        """Yield a line for each finished resource until the stack is at rest. Raises unless it reached a goal."""
         reasons: list[str] = []
         while True:
             status = self._cloudformation.describe_stacks(StackName=stack)["Stacks"][0]["StackStatus"]
@@ -180,22 +217,26 @@ class Stack:
             if not status.endswith("_IN_PROGRESS"):
                 break
             time.sleep(self._poll_interval_s)
-        if status not in ("CREATE_COMPLETE", "UPDATE_COMPLETE", "DELETE_COMPLETE"):
+        if status not in goals:
             raise StackFailed("\n".join([f"the stack {self.name} is {status}", *reasons]))
 
     def _events_after(self, last_event: str | None, stack: str) -> list[Mapping[str, Any]]:
         """Events after `last_event`, oldest first."""
         new: list[Mapping[str, Any]] = []
-        for page in self._cloudformation.get_paginator("describe_stack_events").paginate(StackName=stack):
-            for event in page["StackEvents"]:
-                if event["EventId"] == last_event:
-                    return new[::-1]
-                new.append(event)
+        for event in self._events(stack):
+            if event["EventId"] == last_event:
+                break
+            new.append(event)
         return new[::-1]
 
     def _last_event(self) -> str | None:
-        events = self._cloudformation.describe_stack_events(StackName=self.name)["StackEvents"]
-        return str(events[0]["EventId"]) if events else None
+        return next((str(event["EventId"]) for event in self._events()), None)
+
+    def _events(self, stack: str | None = None) -> Iterator[Mapping[str, Any]]:
+        """The events of the stack with this id, by default of the one with this name. Newest first."""
+        paginator = self._cloudformation.get_paginator("describe_stack_events")
+        for page in paginator.paginate(StackName=stack or self.name):
+            yield from page["StackEvents"]
 
 
 @dataclass(frozen=True, slots=True)
