@@ -127,7 +127,7 @@ class Settings:
             outbox_queue_url=get("OUTBOX_QUEUE_URL") or "",
             smtp_url=get("SMTP_URL") or "",
             mail_from=get("MAIL_FROM") or "",
-            mail_title=get("MAIL_TITLE") or "AnyJob",
+            mail_title=get("MAIL_TITLE") or "Annals",
             slack_hosts=tuple(sorted(_names(get("SLACK_HOSTS") or "hooks.slack.com"))),
             templates_path=Path(get("TEMPLATES_PATH") or "") if get("TEMPLATES_PATH") else None,
             public_url=get("PUBLIC_URL") or "",

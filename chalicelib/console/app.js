@@ -33,6 +33,7 @@ async function show() {
   open = null;
   if (session.token() === null) return showSignIn();
   const place = here();
+  if (session.follow(place.parameters.get("org"))) frame = null;
   const around = frame ?? (await entered(mine));
   if (around === null || mine !== turn) return;
   frame = around;
@@ -52,6 +53,8 @@ async function entered(mine) {
   try {
     const me = await get("me");
     if (mine !== turn) return null;
+    const chosen = session.organization();
+    if (chosen !== null && !me.organizations.includes(chosen)) return showForeign(chosen, me);
     const made = shell(me);
     put(root, made.element);
     return made;
@@ -74,6 +77,22 @@ function showSignIn() {
   frame = null;
   document.title = "Sign in · Annals";
   put(root, signIn());
+}
+
+/** The address names an organization that the token does not permit. */
+function showForeign(name, { organizations }) {
+  const words = organizations.length ? `Your token permits ${organizations.join(", ")}.` : "Your token permits none.";
+  const own = organizations.map((one) =>
+    h("button", { class: "button", type: "button", onclick: () => session.choose(one) }, `Open ${one}`),
+  );
+  const other = h("button", { class: "button", type: "button", onclick: () => session.end() }, "Use another token");
+  const note = h(
+    "div",
+    { class: "note note-problem", role: "alert" },
+    h("div", {}, h("strong", {}, `This address belongs to the organization ${name}`), h("p", {}, words), own, " ", other),
+  );
+  put(root, h("main", { id: "main", class: "alone" }, note));
+  return null;
 }
 
 function showUnreachable(problem) {

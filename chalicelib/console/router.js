@@ -1,4 +1,7 @@
-/* Routes. All navigation state is in the address, `#/objects/job/117?at=…`, so that it can be shared and reloaded. */
+/*
+ * Routes. All navigation state is in the address, `#/objects/job/117?at=…`, so that it can be shared and reloaded. Links in
+ * messages also name the organization, `?org=…`.
+ */
 
 /** Each page with its title and its shortcut key after `g`. */
 export const PAGES = [
@@ -31,8 +34,8 @@ export function go(hash) {
 
 /** Replace the parameters in the address without navigation or a history entry. */
 export function note(parameters) {
-  const { page, rest } = here();
-  history.replaceState(null, "", link(page, rest, parameters));
+  const { page, rest, parameters: before } = here();
+  history.replaceState(null, "", link(page, rest, { ...parameters, org: before.get("org") }));
 }
 
 function decoded(part) {

@@ -41,10 +41,21 @@ export function end(why = null) {
   notify();
 }
 
-/** Switch to another organization. */
+/** Switch to another organization. It replaces the one that the address may name. */
 export function choose(name) {
+  const [path, query = ""] = location.hash.split("?");
+  const parameters = new URLSearchParams(query);
+  parameters.delete("org");
+  history.replaceState(null, "", parameters.size ? `${path}?${parameters}` : path || location.pathname);
   sessionStorage.setItem(ORGANIZATION, name);
   notify();
+}
+
+/** Use the organization that the address names. Returns whether this is a change. */
+export function follow(name) {
+  if (name === null || name === organization()) return false;
+  sessionStorage.setItem(ORGANIZATION, name);
+  return true;
 }
 
 /** Take the sign-in code out of `#code=…` in the address. */

@@ -35,7 +35,12 @@ def build_deliverer(components: Components) -> Deliverer:
 
 def build_message_builder(components: Components) -> MessageBuilder:
     settings = components.settings
-    return MessageBuilder(_renderer(settings.templates_path), components.log.reader, _defaults(settings))
+    return MessageBuilder(
+        _renderer(settings.templates_path),
+        components.log.reader,
+        components.log.organizations.name,
+        _defaults(settings),
+    )
 
 
 def build_previewer(components: Components) -> Previewer:

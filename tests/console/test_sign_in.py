@@ -4,7 +4,7 @@ import time
 
 import jwt
 
-from tests.console.browsing import Console, eventually
+from tests.console.browsing import Console, eventually, publish
 from tests.serving import ALL_GROUPS, JWT_KEY, Member, Server
 
 
@@ -38,6 +38,30 @@ def test_printed_link_signs_in_once(console: Console, server: Server) -> None:
     again.page.goto(link)
     again.page.get_by_text("This link does not sign in").wait_for()
     assert "code" not in again.page.url
+
+
+def test_link_opens_its_organization_after_sign_in(console: Console, server: Server) -> None:
+    """Both organizations have a job 7, as job numbers are not unique."""
+    (first, second) = (server.organization(), server.organization())
+    for member, kind in ((first, "backup"), (second, "restore")):
+        create = {"event": "create", "node": "n1", "id": 7, "type": kind}
+        publish(member, create, vocabulary="job")
+    both = server.member(first.organization, second.organization)
+    page = console.page
+    page.goto(f"{server.url}/#/objects/job/7?org={second.organization}")
+    page.get_by_label("Token", exact=True).fill(both.token)
+    page.get_by_role("button", name="Sign in").click()
+    page.get_by_text("job/create/n1/restore").first.wait_for()
+    assert page.get_by_label("Organization", exact=True).input_value() == second.organization
+    page.get_by_label("Organization", exact=True).select_option(first.organization)
+    page.get_by_text("job/create/n1/backup").first.wait_for()
+
+
+def test_link_to_foreign_organization_says_so(console: Console, member: Member) -> None:
+    page = console.open(member, "#/objects/job/7?org=elsewhere")
+    page.get_by_text("This address belongs to the organization elsewhere").wait_for()
+    page.get_by_role("button", name=f"Open {member.organization}").click()
+    page.get_by_text("Not Found (404)").wait_for()
 
 
 def test_sign_out_shows_sign_in_page(console: Console, demo: Member) -> None:

@@ -369,14 +369,15 @@ def test_observers_deliver_mail_and_app_once_in_order(deployment: Deployment, me
     member.post(job("finish", 117, success="1", message="well"), vocabulary="job")
     mails = eventually(lambda: deployment.mails(recipient), lambda sent: len(sent) >= 2)
     assert [(mail["Source"], mail["To"], mail["Subject"]) for mail in mails] == [
-        ("annals@example.org", [recipient], subject) for subject in ("Job created", "Job finished")
+        ("annals@example.org", [recipient], subject)
+        for subject in ("Created backup on n1 (#117)", "Succeeded backup on n1 (#117): well")
     ]
     assert all("backup" in mail["BodyText"] and "117" in mail["BodyText"] for mail in mails)
     assert "<html" in mails[0]["BodyHtml"]
     eventually(lambda: _inbox(member), lambda messages: len(messages) >= 2)
     assert _inbox(member) == [
-        ("notifies", "Job created", member.log()[0]["id"]),
-        ("notifies", "Job finished", member.log()[1]["id"]),
+        ("notifies", "Created backup on n1 (#117)", member.log()[0]["id"]),
+        ("notifies", "Succeeded backup on n1 (#117): well", member.log()[1]["id"]),
     ]
     counts = eventually(lambda: _deliveries(member, "mails", "notifies"), lambda deliveries: deliveries["sent"] >= 4)
     assert (counts["sent"], counts["parked"], counts["dropped"]) == (4, 0, 0)
@@ -395,7 +396,7 @@ def test_delivery_refused_by_ses_is_parked_and_retried(deployment: Deployment, m
     deployment.aws("sesv2").create_email_identity(EmailIdentity=sender)
     assert member.request("POST", "/observers/broken/retry", json={"ids": [failure["id"]]}).json() == {"retried": 1}
     (mail,) = eventually(lambda: deployment.mails(recipient))
-    assert (mail["Source"], mail["Subject"]) == (sender, "Job created")
+    assert (mail["Source"], mail["Subject"]) == (sender, "Created backup on n1 (#1)")
     counts = eventually(lambda: _deliveries(member, "broken"), lambda deliveries: deliveries["sent"] == 1)
     assert (counts["parked"], member.get("/observers/broken/failures")["failures"]) == (0, [])
 

@@ -55,7 +55,7 @@ def test_put_changed_configuration_applies_to_later_events(anna: ObserverClient)
     assert (changed.status_code, changed.json()["since"], changed.json()["events"]) == (200, since, "finish")
     anna.publish(job("create", 2), job("finish", 1))
     assert anna.wait_until_settled("ops", 2) == {"sent": 2}
-    assert anna.channels.subjects(anna.address) == ["Job created", "Job finished"]
+    assert anna.channels.subjects(anna.address) == ["Created backup on n1 (#1)", "Succeeded backup on n1 (#1): done"]
 
 
 def test_new_observer_receives_only_later_events(anna: ObserverClient) -> None:
@@ -63,7 +63,7 @@ def test_new_observer_receives_only_later_events(anna: ObserverClient) -> None:
     assert anna.put("ops")["since"] == last
     anna.publish(job("finish", 2))
     assert anna.wait_until_settled("ops", 1) == {"sent": 1}
-    assert anna.channels.subjects(anna.address) == ["Job finished"]
+    assert anna.channels.subjects(anna.address) == ["Succeeded backup on n1 (#2): done"]
 
 
 def test_delete_then_put_again_starts_at_current_end(anna: ObserverClient) -> None:
@@ -84,7 +84,7 @@ def test_observers_are_separate_per_organization(anna: ObserverClient) -> None:
     elsewhere.publish(job("create"))
     anna.publish(job("finish", 1), job("create", 2))
     assert anna.wait_until_settled("ops", 1) == {"sent": 1}
-    assert anna.channels.subjects(anna.address) == ["Job created"]
+    assert anna.channels.subjects(anna.address) == ["Created backup on n1 (#2)"]
 
 
 GLOBAL = [("GET", "ops"), ("PUT", "ops"), ("DELETE", "ops"), ("GET", "ops/failures"), ("POST", "ops/retry")]

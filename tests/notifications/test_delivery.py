@@ -173,7 +173,7 @@ def test_app_message_attempted_twice_is_stored_once(site: Site) -> None:
     site.observe()
     (waiting,) = site.waiting("ops")
     assert [site.attempt(waiting), site.attempt(waiting)] == [Sent(), Sent()]
-    assert [message["subject"] for message in site.inbox("anna")] == ["Job created"]
+    assert [message["subject"] for message in site.inbox("anna")] == ["Created backup on n1 (#1)"]
 
 
 def test_app_message_changed_between_tries_is_stored_once(site: Site) -> None:
@@ -184,7 +184,10 @@ def test_app_message_changed_between_tries_is_stored_once(site: Site) -> None:
     (waiting,) = site.waiting("ops")
     assert site.attempt(waiting) == Sent()
     other_words = MessageBuilder(
-        TemplateRenderer(), site.components.log.reader, MessageDefaults(public_url="https://moved.example")
+        TemplateRenderer(),
+        site.components.log.reader,
+        site.components.log.organizations.name,
+        MessageDefaults(public_url="https://moved.example"),
     )
     components, channels = site.components, site.channels
     restarted = Deliverer(

@@ -124,5 +124,10 @@ def test_observers_file_job_settings_apply_to_deliveries(anna: ObserverClient) -
     for number, kind in enumerate(types, start=1000):
         local.publish(job("create", number, type=kind), job("progress", number, type=kind))
     assert local.wait_until_settled(name, 10) == {"sent": 4, "dropped": 6}
-    assert anna.channels.subjects(anna.address) == ["Job created", "Job created", "Job created", "Job is running"]
+    assert anna.channels.subjects(anna.address) == [
+        "Created backup on n1 (#1000)",
+        "Created unslacked on n1 (#1003)",
+        "Created chatty on n1 (#1004)",
+        "Running chatty on n1 (#1004): run",
+    ]
     assert local.request("DELETE", name).status_code == 200

@@ -59,7 +59,7 @@ def test_bad_template_parks_only_its_own_deliveries(broken_server: Server, chann
     for failure, (name, error) in zip(failures, ERRORS.items(), strict=True):
         assert failure["error"].startswith(error), name
         assert (failure["tries"], failure["address"], failure["replay"]) == (1, "anna", None)
-    assert [message["subject"] for message in anna.inbox()] == ["Job Set cleaned"]
+    assert [message["subject"] for message in anna.inbox()] == ["TIMED OUT job set on n1 (#2)"]
     assert anna.wait_until_settled("mailed", 9) == {"sent": 7, "dropped": 2}
 
 
@@ -170,7 +170,7 @@ def test_deleting_observer_drops_its_waiting_deliveries(anna: ObserverClient) ->
     anna.publish(job("create", 2), job("create", 3))
     assert anna.wait_until_settled("later", 2) == {"sent": 2}
     titles = [post["title"] for post in anna.channels.slack.attachments(anna.slack_channel)]
-    assert titles == ["Job created: backup #2", "Job created: backup #3"]
+    assert titles == ["Created backup on n1 (#2)", "Created backup on n1 (#3)"]
 
 
 def _pages(anna: ObserverClient, limit: int) -> list[list[str]]:

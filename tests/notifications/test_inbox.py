@@ -33,12 +33,12 @@ def test_message_contains_observer_text_and_event(anna: ObserverClient) -> None:
     assert message == {
         "eventId": message["eventId"],
         "observer": "inbox",
-        "subject": "Job created",
+        "subject": "Created backup on n1 (#1)",
         "body": message["body"],
         "event": {"server": message["event"]["server"], "session": 1, "instance": 1},
     }
     assert message["body"].splitlines()[0] == "backup #1 on n1 was created"
-    assert "https://annals.example/jobs/1" in message["body"]
+    assert f"https://annals.example/#/objects/job/1?org={anna.name}" in message["body"]
 
 
 def test_inbox_contains_only_own_messages(anna: ObserverClient) -> None:
@@ -111,7 +111,10 @@ def test_inbox_as_ndjson_streams_new_messages(anna: ObserverClient) -> None:
         messages = [next(line for line in lines if "observer" in line)]
         anna.publish(job("finish", 1))
         messages.append(next(line for line in lines if "observer" in line))
-    assert [message["subject"] for message in messages] == ["Job created", "Job finished"]
+    assert [message["subject"] for message in messages] == [
+        "Created backup on n1 (#1)",
+        "Succeeded backup on n1 (#1): done",
+    ]
 
 
 def test_inbox_as_sse_resumes_after_last_event_id(anna: ObserverClient) -> None:
@@ -120,12 +123,15 @@ def test_inbox_as_sse_resumes_after_last_event_id(anna: ObserverClient) -> None:
     anna.wait_until_settled("inbox", 2)
     with _open(anna, "text/event-stream") as answer:
         first, second = _sent(answer, 2)
-    assert (first["data"]["subject"], second["data"]["subject"]) == ("Job created", "Job redirected")
+    assert (first["data"]["subject"], second["data"]["subject"]) == (
+        "Created backup on n1 (#1)",
+        "Redirected backup on n1 (#1): to n2",
+    )
     assert first["id"] == str(first["data"]["eventId"])
     with _open(anna, "text/event-stream", headers={"Last-Event-ID": first["id"]}) as answer:
         anna.publish(job("finish", 1))
         again, last = _sent(answer, 2)
-    assert (again, last["data"]["subject"]) == (second, "Job finished")
+    assert (again, last["data"]["subject"]) == (second, "Succeeded backup on n1 (#1): done")
 
 
 def test_inbox_with_invalid_last_event_id_returns_400(anna: ObserverClient) -> None:

@@ -59,8 +59,8 @@ def test_core_event_matches_only_observers_without_lists(anna: ObserverClient) -
     anna.member.publish("disk/full")
     anna.publish(job("create"))
     assert (anna.wait_until_settled("every", 2), anna.wait_until_settled("jobs", 1)) == ({"sent": 2}, {"sent": 1})
-    assert anna.channels.subjects(f"every.{anna.address}") == ["disk/full", "Job created"]
-    assert anna.channels.subjects(anna.address) == ["Job created"]
+    assert anna.channels.subjects(f"every.{anna.address}") == ["disk/full", "Created backup on n1 (#1)"]
+    assert anna.channels.subjects(anna.address) == ["Created backup on n1 (#1)"]
 
 
 PRIVATE: dict[str, tuple[Json, list[str]]] = {

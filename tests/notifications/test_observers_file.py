@@ -42,7 +42,7 @@ def test_observers_file_is_applied_at_every_start(
         changed = local.request("GET", "ops-mail").json()
         assert (changed["events"], changed["since"]) == ("clean", before["ops-mail"]["since"])
         assert local.request("GET", "chat").json() == before["chat"] | {"deliveries": changed["deliveries"]}
-    assert channels.subjects("file@example.org") == ["Job finished"]
+    assert channels.subjects("file@example.org") == ["Succeeded backup on n1 (#1): done"]
 
 
 BROKEN = {
@@ -87,4 +87,4 @@ def test_private_observer_of_file_gets_only_addressed_events(
         local.publish(job("create"), job("create", 2, props={"author": "anna"}), job("createJobSet"))
         local.publish(job("finish", props={"observer": "mine"}))
         assert local.wait_until_settled("mine", 1) == {"sent": 1}
-    assert channels.subjects("mine@example.org") == ["Job finished"]
+    assert channels.subjects("mine@example.org") == ["Succeeded backup on n1 (#1): done"]

@@ -43,9 +43,9 @@ def test_preview_of_mail_equals_sent_mail(anna: ObserverClient) -> None:
     anna.put("ops", config={"to": address})
     anna.publish(job("create", 2), job("finish", 2, message="all copied"))
     (sent,) = eventually(
-        lambda: [mail for mail in anna.channels.mails(anna.address) if "finish" in str(mail["Subject"])]
+        lambda: [mail for mail in anna.channels.mails(anna.address) if "Succeeded" in str(mail["Subject"])]
     )
-    assert message["subject"] == sent["Subject"]
+    assert message["subject"] == str(sent["Subject"]).replace("#2", "#1") == "Succeeded backup on n1 (#1): all copied"
     assert "all copied" in message["text"]
     assert "all copied" in message["html"]
     assert "all copied" in mail_text(sent)
@@ -61,7 +61,7 @@ def test_preview_of_slack_hides_webhook_url(anna: ObserverClient) -> None:
     anna.publish(job("create"))
     result = preview(anna, "slack")
     assert list(result["message"]) == ["json"]
-    assert result["message"]["json"]["attachments"][0]["title"].startswith("Job created")
+    assert result["message"]["json"]["attachments"][0]["title"].startswith("Created backup on n1 (#1)")
     assert anna.channels.slack.url(anna.slack_channel) not in str(result)
 
 
@@ -199,7 +199,7 @@ def test_test_slack_message_is_marked(anna: ObserverClient) -> None:
     anna.put("posts", "slack")
     assert anna.request("POST", "posts/test").json() == {"sent": True}
     (post,) = anna.channels.slack.posts[f"/{anna.slack_channel}"]
-    assert (post["text"], post["attachments"][0]["title"][:11]) == ("[Test]", "Job created")
+    assert (post["text"], post["attachments"][0]["title"]) == ("[Test]", "Created backup on n1 (#1)")
 
 
 def test_test_rejected_by_channel_returns_502_with_reason(anna: ObserverClient) -> None:

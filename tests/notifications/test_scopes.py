@@ -68,7 +68,7 @@ def test_scope_of_global_observer_has_event_config_and_job(bare: Site, channel: 
         "type": "backup",
         "params": {"path": "/srv"},
         "props": {"author": "anna"},
-        "link": "https://annals.example/jobs/5",
+        "link": "https://annals.example/#/objects/job/5?org=here",
         "config": {key: value for key, value in configured.items() if key != "url"},
         "job": {"label": "Nightly"},
     }
@@ -92,7 +92,7 @@ def test_scope_of_job_set_has_link_and_no_job(bare: Site) -> None:
     bare.put("ops")
     (event,) = bare.publish(job("createJobSet", 7))
     variables = template_variables(bare, "ops", event)
-    assert (variables["link"], "job" in variables) == ("https://annals.example/jobsets/7", False)
+    assert (variables["link"], "job" in variables) == ("https://annals.example/#/objects/jobset/7?org=here", False)
 
 
 def test_scope_of_unconfigured_job_type_has_empty_job(bare: Site) -> None:
@@ -226,4 +226,4 @@ def test_template_override_replaces_only_that_template(tmp_path: Path) -> None:
             for one in (created, finished)
             if isinstance(message := site.build_message("ops", one), Mail)
         ]
-    assert subjects == ["Nightly on n1: storage", "Job finished"]
+    assert subjects == ["Nightly on n1: storage", "Succeeded backup on n1 (#1): done"]

@@ -15,7 +15,7 @@ from chalicelib.adapters.templates.text import one_line
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
-DEFAULT_TITLE = "AnyJob"
+DEFAULT_TITLE = "Annals"
 MISSING_ADDRESS = "No origin or destination address"
 DELIVERY_HEADER = "X-Annals-Delivery"
 

@@ -33,7 +33,7 @@ _STEP = {"eventId": _AT, "TYPE": "OrderStepStarted", "key": "/folder/chain,117",
 _CREATED = {
     "eventId": _AT,
     "observer": "mine",
-    "subject": "Job created",
+    "subject": "Created backup on n1 (#4800)",
     "body": "backup #4800 on n1 was created\n",
     "event": {"server": 1, "session": 3, "instance": 2},
 }

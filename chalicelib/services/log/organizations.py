@@ -27,6 +27,7 @@ class Organizations:
         self._log = log
         self._appender = appender
         self._servers: dict[str, int] = {}
+        self._names: dict[int, str] = {}
         self._head = Head(DIRECTORY_SERVER)
 
     def server(self, name: str) -> int:
@@ -37,6 +38,12 @@ class Organizations:
             return self._servers[name]
         except KeyError:
             raise NoSuchOrganization(name) from None
+
+    def name(self, server: int) -> str | None:
+        """Name of the organization with this log, or None if there is none."""
+        if server not in self._names:
+            self._refresh()
+        return self._names.get(server)
 
     def servers(self, names: Sequence[str]) -> list[int]:
         """Server numbers of the organizations that exist. Raises `NoSuchOrganization` if none of them does."""
@@ -87,5 +94,6 @@ class Organizations:
         head = self._head
         for commit in verify_contiguous(head, self._log.read(DIRECTORY_SERVER, head.session)):
             for event in commit.events:
-                self._servers[name_from_key(event.fields.key or "")] = commit.session
+                name = name_from_key(event.fields.key or "")
+                self._servers[name], self._names[commit.session] = commit.session, name
             self._head = commit.head

@@ -1,6 +1,6 @@
 """Builds the message of an observer about an event, using the templates of the observer's channel."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -51,19 +51,27 @@ class MessageDefaults:
     """Settings for observers that do not configure their own."""
 
     mail_from: str = ""
-    mail_title: str = "AnyJob"
+    mail_title: str = "Annals"
     time_format: str = "%Y-%m-%d %H:%M:%S %Z"
     time_zone: str = "UTC"
     public_url: str = ""
-    """Base URL of links in messages. Without it messages contain no links to jobs."""
+    """URL of the console. Without it messages contain no links to jobs."""
 
 
 class MessageBuilder:
     """Builds messages from events."""
 
-    def __init__(self, renderer: Renderer, reader: LogReader, defaults: MessageDefaults) -> None:
+    def __init__(
+        self,
+        renderer: Renderer,
+        reader: LogReader,
+        organization_name: Callable[[int], str | None],
+        defaults: MessageDefaults,
+    ) -> None:
+        """`organization_name` returns the name of the organization whose log has a number."""
         self._renderer = renderer
         self._reader = reader
+        self._organization_name = organization_name
         self._defaults = defaults
 
     def build(
@@ -121,7 +129,7 @@ class MessageBuilder:
             scope = {**core, "event": core}
         else:
             scope = {name: value for name, value in fields.items() if name != "eventId"}
-        scope["link"] = _report_link(event) or self._job_link(fields)
+        scope["link"] = _report_link(event) or self._job_link(event, fields)
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
@@ -161,11 +169,15 @@ class MessageBuilder:
                 formatted["log"] = [{**line, "time": format_time(line.get("time"))} for line in lines]
         return formatted
 
-    def _job_link(self, fields: Scope) -> str:
+    def _job_link(self, event: Event, fields: Scope) -> str:
+        """The page of the job in the console. It names the organization, because job numbers are not unique."""
         name = fields.get("event")
         if not self._defaults.public_url or name not in EVENT_NAMES:
             return ""
-        return f"{self._defaults.public_url.rstrip('/')}/{'jobs' if name in JOB_EVENTS else 'jobsets'}/{fields['id']}"
+        collection = "job" if name in JOB_EVENTS else "jobset"
+        organization = self._organization_name(event.id.server)
+        query = f"?org={organization}" if organization else ""
+        return f"{self._defaults.public_url.rstrip('/')}/#/objects/{collection}/{fields['id']}{query}"
 
     def _render(self, delivery: Delivery, observer: Observer, name: str, scope: Scope) -> Message:
         channel, config = observer.configuration.channel, observer.configuration.config

@@ -68,10 +68,10 @@ def test_build_message_has_text_and_html_part() -> None:
 
 
 @pytest.mark.parametrize("title", ["", "  ", "\r\n"])
-def test_build_message_without_title_uses_anyjob(title: str) -> None:
-    assert DEFAULT_TITLE == "AnyJob"
+def test_build_message_without_title_uses_annals(title: str) -> None:
+    assert DEFAULT_TITLE == "Annals"
     message = read(build_message(a_mail(title=title), NOW_MS).as_bytes())
-    assert message["From"] == "AnyJob <annals@example.org>"
+    assert message["From"] == "Annals <annals@example.org>"
 
 
 def test_non_ascii_subject_and_title_are_base64_encoded() -> None:

@@ -266,13 +266,14 @@ def test_override_of_included_part_applies_everywhere(tmp_path: Path) -> None:
 
 def test_override_changes_are_seen_immediately(tmp_path: Path) -> None:
     templates = TemplateRenderer(tmp_path)
-    subjects = [templates.render("mail", "create", "subject", {})]
+    scope = {"event": "create", "id": 7, "type": "build", "node": "n1"}
+    subjects = [templates.render("mail", "create", "subject", scope)]
     for text in ("one", "two"):
         write(tmp_path, text, "mail/create.subject.j2")
-        subjects.append(templates.render("mail", "create", "subject", {}))
+        subjects.append(templates.render("mail", "create", "subject", scope))
     (tmp_path / "mail" / "create.subject.j2").unlink()
-    subjects.append(templates.render("mail", "create", "subject", {}))
-    assert subjects == ["Job created", "one", "two", "Job created"]
+    subjects.append(templates.render("mail", "create", "subject", scope))
+    assert subjects == ["Created build on n1 (#7)", "one", "two", "Created build on n1 (#7)"]
 
 
 def test_repaired_override_is_used_for_next_message(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from infra.tools import preview
 from infra.tools.samples import FAILED, OTHER, SAMPLES, scope
 
 TEMPLATES = TemplateRenderer()
-SUBJECTS = {
+HEADINGS = {
     "create": "Job created",
     "redirect": "Job redirected",
     "progress": "Job is running",
@@ -101,25 +101,55 @@ class Page(HTMLParser):
 
 
 def test_samples_cover_all_events() -> None:
-    assert set(SAMPLES) == set(SUBJECTS)
+    assert set(SAMPLES) == set(HEADINGS)
 
 
 def test_every_event_has_all_templates() -> None:
-    expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, [*SUBJECTS, "default"])}
+    expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, [*HEADINGS, "default"])}
     existing = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.j2")}
     assert {name for name in existing if "/_" not in name} == expected
 
 
-@pytest.mark.parametrize(("name", "subject"), SUBJECTS.items())
-def test_subject_names_the_event(name: str, subject: str) -> None:
-    subjects = {render(channel, name, "subject", scope(name, SAMPLES[name])) for channel in ("mail", "app")}
-    assert subjects == {subject}
+@pytest.mark.parametrize(("name", "heading"), HEADINGS.items())
+def test_mail_heading_names_the_event(name: str, heading: str) -> None:
+    html = render("mail", name, "html", scope(name, SAMPLES[name]))
+    assert re.findall("<h1[^>]*>(.*?)</h1>", html) == [heading]
+
+
+JOB = "deploy on build-7.example.org (#4711)"
+SET = "job set on scheduler-1 (#815)"
+SUBJECTS = [
+    ("create", SAMPLES["create"], f"Created {JOB}"),
+    ("redirect", SAMPLES["redirect"], "Redirected job on build-7 (#4711): to build-9"),
+    ("progress", SAMPLES["progress"], f"Running {JOB}: 7/12"),
+    ("finish", SAMPLES["finish"], f"Succeeded {JOB}: release/2026.11 is live on all 12 hosts"),
+    ("finish", FAILED, f"FAILED {JOB}: Health checks failed on edge-2 & edge-5: <timeout> after 60 s"),
+    ("finish", FAILED | {"message": "x" * 500}, f"FAILED {JOB}: {'x' * 149}…"),
+    ("clean", SAMPLES["clean"], f"TIMED OUT {JOB}"),
+    ("createJobSet", SAMPLES["createJobSet"], f"Created {SET}"),
+    ("progressJobSet", SAMPLES["progressJobSet"], f"Running {SET}: 1/3"),
+    ("finishJobSet", SAMPLES["finishJobSet"], f"FAILED {SET}: 1 of 3 jobs failed"),
+    ("finishJobSet", SAMPLES["finishJobSet"] | {"jobs": []}, f"Succeeded {SET}"),
+    ("cleanJobSet", SAMPLES["cleanJobSet"], f"TIMED OUT {SET}"),
+]
+
+
+@pytest.mark.parametrize(("name", "fields", "subject"), SUBJECTS)
+def test_subject_names_result_job_node_and_number(name: str, fields: dict[str, Any], subject: str) -> None:
+    variables = scope(name, fields)
+    assert {render(channel, name, "subject", variables) for channel in ("mail", "app")} == {subject}
+    fallback = json.loads(render("slack", name, "json", variables))["attachments"][0]["fallback"]
+    assert " ".join(fallback.split()) == _escaped(subject)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 @pytest.mark.parametrize(("channel", "part"), ALL_PARTS)
 @pytest.mark.parametrize("name", MINIMAL)
 def test_minimal_event_is_rendered(channel: Channel, part: str, name: str) -> None:
-    text = render(channel, name, part, {"event": name if name in SUBJECTS else {}, **MINIMAL[name], "link": ""})
+    text = render(channel, name, part, {"event": name if name in HEADINGS else {}, **MINIMAL[name], "link": ""})
     assert text.strip()
     assert "None" not in text
     assert 'href=""' not in text
@@ -195,10 +225,10 @@ def test_slack_author_includes_creator_other_than_slack(props: dict[str, str], a
 
 def test_slack_message_is_one_attachment() -> None:
     assert attachment("progress", SAMPLES["progress"] | {"params": {"a": "x" * 50}}) == {
-        "fallback": "Job is running: deploy #4711",
+        "fallback": "Running deploy on build-7.example.org (#4711): 7/12",
         "color": "#1d4ed8",
         "author_name": "anna.kowalski",
-        "title": "Job is running: deploy #4711",
+        "title": "Running deploy on build-7.example.org (#4711)",
         "title_link": "https://a/1",
         "text": "2,184 tests passed, 0 failed, 3 skipped\nhost edge-7: draining",
         "ts": 1794805200,
@@ -234,7 +264,7 @@ def test_slack_json_is_valid_for_any_text(text: str) -> None:
     text = text.encode(errors="ignore").decode()
     post_attachment = attachment("finish", with_texts(FAILED, text), link="https://a/1")
     shown = text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
-    assert post_attachment.get("title") == f"Job finished: {shown} #4711"
+    assert post_attachment.get("title") == f"FAILED {shown} on {shown} (#4711)"
 
 
 @pytest.mark.parametrize("text", NASTY)
@@ -286,7 +316,7 @@ def test_long_job_list_is_truncated() -> None:
     assert "… and 970 more" in attachment("finishJobSet", fields)["text"]
 
 
-@pytest.mark.parametrize("name", SUBJECTS)
+@pytest.mark.parametrize("name", HEADINGS)
 def test_html_mail_uses_only_widely_supported_html(name: str) -> None:
     html = render("mail", name, "html", scope(name, SAMPLES[name]))
     assert "max-width:600px" in html
@@ -314,5 +344,6 @@ def test_event_of_another_vocabulary_is_rendered(channel: Channel, part: str, ow
 def test_preview_page_shows_every_message() -> None:
     page = preview.page(TEMPLATES)
     assert page.count("<iframe") == len(SAMPLES) + 2
-    assert [title for title in SUBJECTS.values() if page.count(title) < 4] == []
+    assert [title for title in HEADINGS.values() if title not in page] == []
+    assert page.count(f"FAILED {JOB}") >= 3
     assert re.findall(r"<(?:script|link|img)\b", page) == []

@@ -52,7 +52,7 @@ def test_delivery_during_store_outage_is_retried(database: Database, world: Worl
     configuration = Configuration.model_validate({"channel": "app", "scope": "private", "user": "anna"})
     registry.put(1, "ops", configuration)
     appender.append(append("/job/1"))
-    messages = MessageBuilder(TemplateRenderer(None), LogReader(log, NoViews()), MessageDefaults())
+    messages = MessageBuilder(TemplateRenderer(None), LogReader(log, NoViews()), lambda _: None, MessageDefaults())
     deliverer = Deliverer(registry, log, messages, NoChannel(), NoChannel(), Inbox(appender))
     log.is_down = True
     assert [deliverer.attempt(a_delivery(), tries) for tries in (1, 2)] == [
