@@ -52,7 +52,7 @@ demo: .venv/embedded
 	@$(BIN)/python -m infra.tools.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
 # Everything the tests need; `make -j4 install` installs in parallel.
-install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules
+install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules tests/dynamodb_local/node_modules
 
 # At most one pytest worker per core.
 WORKERS ?= $(shell nproc)
@@ -67,7 +67,7 @@ test: install
 	$(PYTEST) -m serial $(or $(TESTS),tests)
 
 quick: .venv/dev
-	$(PYTEST) -n $(WORKERS) --dist loadfile -k "not ministack and not schemathesis" -m "not serial" tests/domain tests/services tests/adapters tests/http tests/lambda_events
+	$(PYTEST) -n $(WORKERS) --dist loadfile -k "not ministack and not dynamodb_local and not schemathesis" -m "not serial" tests/domain tests/services tests/adapters tests/http tests/lambda_events
 
 # The Spark jobs and their tests have their own venv. test-spark35 runs them on the Spark of Glue 5.1.
 GLUE_TESTS = .venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
@@ -88,7 +88,7 @@ format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-torture: .venv/dev .venv-ministack/ready
+torture: .venv/dev .venv-ministack/ready tests/dynamodb_local/node_modules
 	$(BIN)/python -m tests.torture $(ARGS)
 
 # ARGS="--quick", or some sections: ARGS="--only appends,reading --sizes 10000"
@@ -123,7 +123,7 @@ preview: .venv/embedded
 	@$(BIN)/python -m infra.tools.preview
 
 clean:
-	rm -rf .venv .venv-* tests/clients/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* tests/clients/node_modules tests/dynamodb_local/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'

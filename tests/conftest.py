@@ -1,4 +1,4 @@
-"""Stores for the tests: SQLite, DynamoDB on moto in this process, and DynamoDB on ministack in another."""
+"""Stores for the tests: SQLite, and DynamoDB on moto in this process, on ministack, and on DynamoDB Local."""
 
 import uuid
 from collections.abc import Iterator
@@ -15,7 +15,8 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.adapters.sqlite.views import SqliteViews
-from tests.adapters.aws.transports import CallList, MotoTransport, RecordingClient, create_test_client
+from tests.adapters.aws.transports import MotoTransport, RecordingClient, create_test_client
+from tests.dynamodb_local.server import missing
 from tests.torture import servers
 from tests.torture.stores import REGION
 
@@ -63,13 +64,6 @@ def moto_tables(moto_client: RecordingClient) -> RecordingClient:
 
 
 @pytest.fixture
-def calls(moto_tables: RecordingClient) -> CallList:
-    """The requests sent after the creation of the tables."""
-    moto_tables.calls.clear()
-    return moto_tables.calls
-
-
-@pytest.fixture
 def moto_log(moto_tables: RecordingClient) -> DynamoLog:
     return DynamoLog(moto_tables, "log", "views")
 
@@ -97,10 +91,7 @@ def ministack_client(ministack: str, aws_environment: None) -> Iterator[Client]:
 @pytest.fixture
 def ministack_tables(ministack_client: Client) -> tuple[str, str]:
     """The names of two empty tables, for the log and for views."""
-    suffix = uuid.uuid4().hex
-    log_table, views_table = f"log-{suffix}", f"views-{suffix}"
-    create_tables(ministack_client, log_table, views_table)
-    return log_table, views_table
+    return _new_tables(ministack_client)
 
 
 @pytest.fixture
@@ -113,3 +104,45 @@ def ministack_log(ministack_client: Client, ministack_tables: tuple[str, str]) -
 def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoViews:
     """Empty views in a new table."""
     return DynamoViews(ministack_client, ministack_tables[1])
+
+
+@pytest.fixture(scope="session")
+def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of a DynamoDB Local that lives as long as the test run."""
+    if reason := missing():
+        pytest.skip(reason)
+    with servers.dynamodb_local(tmp_path_factory.mktemp("dynamodb-local")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def dynamodb_local_client(dynamodb_local: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
+    """One client for all tests; threads may share it."""
+    opened = create_client(DYNAMODB, dynamodb_local, REGION)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def dynamodb_local_tables(dynamodb_local_client: Client) -> tuple[str, str]:
+    """The names of two empty tables, for the log and for views."""
+    return _new_tables(dynamodb_local_client)
+
+
+@pytest.fixture
+def dynamodb_local_log(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoLog:
+    """An empty log in new tables."""
+    return DynamoLog(dynamodb_local_client, *dynamodb_local_tables)
+
+
+@pytest.fixture
+def dynamodb_local_views(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoViews:
+    """Empty views in a new table."""
+    return DynamoViews(dynamodb_local_client, dynamodb_local_tables[1])
+
+
+def _new_tables(client: Client) -> tuple[str, str]:
+    suffix = uuid.uuid4().hex
+    log_table, views_table = f"log-{suffix}", f"views-{suffix}"
+    create_tables(client, log_table, views_table)
+    return log_table, views_table

@@ -32,6 +32,7 @@ PERSISTENT_FAULT_SHARE = 0.2
 PERSISTENT_FAULT_RETRIES = 3
 
 _HEAD_END = b"\r\n\r\n"
+_LAST_CHUNK = b"\r\n0\r\n\r\n"
 _RECEIVE_BYTES = 65_536
 _RESET_ON_CLOSE = struct.pack("ii", 1, 0)
 """Value for SO_LINGER: closing the socket sends a reset."""
@@ -249,22 +250,18 @@ def _receive_message(sock: socket.socket) -> bytes | None:
         if not more:
             return None
         data += more
-    head, _, body = data.partition(_HEAD_END)
-    missing = _content_length(head) - len(body)
-    while missing > 0:
+    while not _is_complete(data):
         more = sock.recv(_RECEIVE_BYTES)
         if not more:
             return None
         data += more
-        missing -= len(more)
     return data
 
 
-def _content_length(head: bytes) -> int:
-    for line in head.split(b"\r\n")[1:]:
-        name, _, value = line.partition(b":")
-        if name.lower() == b"content-length":
-            return int(value)
-        if name.lower() == b"transfer-encoding":
-            raise OSError(f"a message with {line.decode()} cannot be forwarded")
-    return 0
+def _is_complete(message: bytes) -> bool:
+    head, _, body = message.partition(_HEAD_END)
+    headers = {name.lower(): value for name, _, value in (line.partition(b":") for line in head.split(b"\r\n")[1:])}
+    if b"transfer-encoding" in headers:
+        # JSON has no line breaks in this form, so this is the last chunk.
+        return message.endswith(_LAST_CHUNK)
+    return len(body) >= int(headers.get(b"content-length", 0))

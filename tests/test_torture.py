@@ -28,8 +28,9 @@ def test_sqlite_with_faults_loses_nothing(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("aws_environment")
-def test_dynamodb_with_faults_loses_nothing(tmp_path: Path, ministack: str) -> None:
-    outcome = torture_dynamodb(_settings(tmp_path, min_acknowledged=30), ministack)
+@pytest.mark.parametrize("emulator", ["ministack", "dynamodb_local"])
+def test_dynamodb_with_faults_loses_nothing(emulator: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    outcome = torture_dynamodb(_settings(tmp_path, min_acknowledged=30), request.getfixturevalue(emulator))
     _assert_no_violations(outcome, acknowledged=30)
     assert set(outcome.faults) == {
         Fault.CLOCK_OFF,

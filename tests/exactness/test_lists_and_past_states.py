@@ -34,7 +34,7 @@ from tests.services.fakes import World
 
 EVERYTHING = PathQuery.parse("/")
 LARGE = "x" * 2_000
-EXAMPLES = {"sqlite": 40, "moto": 4}
+EXAMPLES = {"sqlite": 40, "moto": 4, "dynamodb_local": 20}
 NUMBERS = st.integers(1, 3)
 
 _jobs = st.one_of(
@@ -78,7 +78,7 @@ class Store:
         return LogReader(self.log, self.views), model
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def store(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Store:
     monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 2)
     log, views = (request.getfixturevalue(f"{request.param}_{port}") for port in ("log", "views"))

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
+from tests.dynamodb_local.server import missing
 from tests.torture.checks.checker import Kind
 from tests.torture.checks.report import Outcome, table
 from tests.torture.progress import RunSettings
-from tests.torture.servers import ministack
+from tests.torture.servers import dynamodb_local, ministack
 from tests.torture.targets import torture_dynamodb, torture_http, torture_sqlite
 
 ROUND_DURATION_S = 10.0
@@ -20,7 +21,7 @@ ROUND_DURATION_S = 10.0
 MAX_SHOWN = 5
 """Violations printed per kind."""
 
-TARGETS = ("sqlite", "dynamodb", "http")
+TARGETS = ("sqlite", "dynamodb", "dynamodb-local", "http")
 
 TargetRunner = Callable[[RunSettings], Outcome]
 
@@ -32,7 +33,10 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=time.time_ns() % 1_000_000)
     parser.add_argument("--target", choices=[*TARGETS, "all"], default="all")
     args = parser.parse_args()
-    targets = TARGETS if args.target == "all" else (args.target,)
+    targets: tuple[str, ...] = TARGETS if args.target == "all" else (args.target,)
+    if "dynamodb-local" in targets and (reason := missing()):
+        print(f"skipping dynamodb-local: {reason}", flush=True)
+        targets = tuple(name for name in targets if name != "dynamodb-local")
     print(f"seed {args.seed}, {args.seconds:g} s per target: {', '.join(targets)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="annals-torture-") as directory, ExitStack() as running:
         home = Path(directory)
@@ -50,7 +54,8 @@ def _target_runner(name: str, home: Path, running: ExitStack) -> TargetRunner:
         case "http":
             return torture_http
         case _:
-            endpoint = running.enter_context(ministack(home / "ministack"))
+            run_emulator = ministack if name == "dynamodb" else dynamodb_local
+            endpoint = running.enter_context(run_emulator(home / f"{name} emulator"))
             return lambda settings: torture_dynamodb(settings, endpoint)
 
 

@@ -1,4 +1,4 @@
-"""Servers for a run: the embedded server, and ministack."""
+"""Servers for a run: the embedded server, ministack, and DynamoDB Local."""
 
 import contextlib
 import http.client
@@ -15,6 +15,7 @@ from pathlib import Path
 
 from infra.deploy.local import emulator
 from infra.deploy.local.emulator import wait_for_exit
+from tests.dynamodb_local.server import run_dynamodb_local
 
 ROOT = Path(__file__).parent.parent.parent
 START_TIMEOUT_S = 60.0
@@ -85,6 +86,13 @@ class EmbeddedServer:
 def ministack(home: Path) -> Iterator[str]:
     """Start a ministack, and yield its endpoint."""
     with emulator.run_ministack(home, free_port(random.Random())) as address:
+        yield address
+
+
+@contextmanager
+def dynamodb_local(home: Path) -> Iterator[str]:
+    """Start a DynamoDB Local, and yield its endpoint."""
+    with run_dynamodb_local(home, free_port(random.Random())) as address:
         yield address
 
 

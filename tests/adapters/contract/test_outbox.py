@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -87,10 +88,24 @@ def sqlite_outbox(tmp_path: Path) -> Iterator[OutboxUnderTest]:
 
 
 @pytest.fixture
-def sqs_outbox(ministack: str, ministack_views: DynamoViews) -> Iterator[OutboxUnderTest]:
-    with open_client(ministack) as client:
+def ministack_outbox(ministack: str, ministack_views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    with open_sqs_outbox(ministack, ministack_views) as opened:
+        yield opened
+
+
+@pytest.fixture
+def dynamodb_local_outbox(ministack: str, dynamodb_local_views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    """The queue is ministack's; the delivery states are in DynamoDB Local."""
+    with open_sqs_outbox(ministack, dynamodb_local_views) as opened:
+        yield opened
+
+
+@contextmanager
+def open_sqs_outbox(endpoint: str, views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    """An outbox in a new queue, with the Lambda function that delivers from it."""
+    with open_client(endpoint) as client:
         url, deliverer = create_queue(client), FakeDeliverer()
-        outbox = SqsOutbox(lambda: client, url, ministack_views)
+        outbox = SqsOutbox(lambda: client, url, views)
 
         def deliver_some() -> None:
             event = receive_batch(client, url)
@@ -100,7 +115,7 @@ def sqs_outbox(ministack: str, ministack_views: DynamoViews) -> Iterator[OutboxU
         yield OutboxUnderTest(outbox, deliverer, deliver_some)
 
 
-@pytest.fixture(params=["sqlite", "sqs"])
+@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local"])
 def under_test(request: pytest.FixtureRequest) -> OutboxUnderTest:
     """Each outbox, empty."""
     outbox_under_test: OutboxUnderTest = request.getfixturevalue(f"{request.param}_outbox")

@@ -13,17 +13,18 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
-from tests.adapters.aws.transports import CallList, RecordingClient
+from tests.adapters.aws.transports import CallList
+from tests.adapters.dynamodb.conftest import Tables
 from tests.builders import NOW_S, a_commit, a_receipt, incompressible_text
 
 
-def test_append_one_commit_is_one_conditional_put(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
+def test_append_one_commit_is_one_conditional_put(table_log: DynamoLog, tables: Tables, calls: CallList) -> None:
+    table_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
     assert calls == [
         (
             "PutItem",
             {
-                "TableName": "log",
+                "TableName": tables.log,
                 "Item": {
                     "server": {"N": "3"},
                     "session": {"N": "1"},
@@ -41,69 +42,69 @@ def test_append_one_commit_is_one_conditional_put(moto_log: DynamoLog, calls: Ca
     ]
 
 
-def test_append_taken_session_is_one_put(moto_log: DynamoLog, calls: CallList) -> None:
-    append(moto_log, a_commit(request_id="theirs"))
+def test_append_taken_session_is_one_put(table_log: DynamoLog, calls: CallList) -> None:
+    append(table_log, a_commit(request_id="theirs"))
     with pytest.raises(SessionTaken):
-        append(moto_log, a_commit(request_id="ours"))
-    append(moto_log, a_commit(request_id="theirs"))
+        append(table_log, a_commit(request_id="ours"))
+    append(table_log, a_commit(request_id="theirs"))
     assert calls.names == ["PutItem"] * 3
 
 
-def test_append_two_commits_is_one_transaction(moto_log: DynamoLog, calls: CallList) -> None:
-    append(moto_log, a_commit(session=1), a_commit(session=2))
+def test_append_two_commits_is_one_transaction(table_log: DynamoLog, calls: CallList) -> None:
+    append(table_log, a_commit(session=1), a_commit(session=2))
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_append_commit_with_receipt_is_one_transaction(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+def test_append_commit_with_receipt_is_one_transaction(table_log: DynamoLog, calls: CallList) -> None:
+    table_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"]
 
 
-def test_append_repeated_transaction_is_one_more_call(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.append([a_commit()], [a_receipt()], NOW_S)
-    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+def test_append_repeated_transaction_is_one_more_call(table_log: DynamoLog, calls: CallList) -> None:
+    table_log.append([a_commit()], [a_receipt()], NOW_S)
+    table_log.append([a_commit()], [a_receipt()], NOW_S)
     assert calls.names == ["TransactWriteItems"] * 2
 
 
-def test_append_nothing_makes_no_call(moto_log: DynamoLog, calls: CallList) -> None:
-    append(moto_log)
+def test_append_nothing_makes_no_call(table_log: DynamoLog, calls: CallList) -> None:
+    append(table_log)
     assert calls == []
 
 
-def test_read_methods_make_one_consistent_call(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.append([a_commit()], [a_receipt()], NOW_S)
+def test_read_methods_make_one_consistent_call(table_log: DynamoLog, calls: CallList) -> None:
+    table_log.append([a_commit()], [a_receipt()], NOW_S)
     calls.clear()
-    moto_log.head(1)
-    moto_log.commit(1, 1)
-    moto_log.receipt(1, "k", NOW_S)
-    list(moto_log.read(1, 0))
-    list(moto_log.read_backwards(1, 2))
+    table_log.head(1)
+    table_log.commit(1, 1)
+    table_log.receipt(1, "k", NOW_S)
+    list(table_log.read(1, 0))
+    list(table_log.read_backwards(1, 2))
     assert calls.names == ["Query", "GetItem", "GetItem", "Query", "Query"]
     assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
 
 
-def test_has_newer_commit_is_one_eventually_consistent_read(moto_log: DynamoLog, calls: CallList) -> None:
-    assert not moto_log.has_newer_commit(Head(1))
-    append(moto_log, a_commit())
-    assert (moto_log.has_newer_commit(Head(1)), moto_log.has_newer_commit(Head(1, 1))) == (True, False)
+def test_has_newer_commit_is_one_eventually_consistent_read(table_log: DynamoLog, calls: CallList) -> None:
+    assert not table_log.has_newer_commit(Head(1))
+    append(table_log, a_commit())
+    assert (table_log.has_newer_commit(Head(1)), table_log.has_newer_commit(Head(1, 1))) == (True, False)
     reads = [sent for name, sent in calls if name == "GetItem"]
     assert (len(reads), any("ConsistentRead" in sent for sent in reads), calls.names.count("PutItem")) == (3, False, 1)
     assert "body" not in str(reads)
 
 
-def test_head_queries_one_item_without_body(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.head(1)
+def test_head_queries_one_item_without_body(table_log: DynamoLog, calls: CallList) -> None:
+    table_log.head(1)
     ((name, sent),) = calls
     assert (name, sent["Limit"], sent["ScanIndexForward"]) == ("Query", 1, False)
     assert "body" not in sent["ExpressionAttributeNames"].values()
 
 
-def test_read_fetches_pages_on_demand(moto_log: DynamoLog, calls: CallList) -> None:
+def test_read_fetches_pages_on_demand(table_log: DynamoLog, calls: CallList) -> None:
     stored = [a_commit(session=n, texts=(f'"{incompressible_text(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
-        append(moto_log, commit)
+        append(table_log, commit)
     calls.clear()
-    reading = moto_log.read(1, 0)
+    reading = table_log.read(1, 0)
     assert calls.names == []
     assert list(islice(reading, 1)) == stored[:1]
     assert calls.names == ["Query"]
@@ -111,29 +112,29 @@ def test_read_fetches_pages_on_demand(moto_log: DynamoLog, calls: CallList) -> N
     assert calls.names == ["Query"] * 2
 
 
-def test_read_with_limit_limits_each_page(moto_log: DynamoLog, calls: CallList) -> None:
+def test_read_with_limit_limits_each_page(table_log: DynamoLog, calls: CallList) -> None:
     stored = [a_commit(session=n, texts=(f'"{incompressible_text(300_000, seed=n)}"',)) for n in range(1, 8)]
     for commit in stored:
-        append(moto_log, commit)
+        append(table_log, commit)
     calls.clear()
-    assert list(moto_log.read(1, 0, limit=5)) == stored[:5]
+    assert list(table_log.read(1, 0, limit=6)) == stored[:6]
     limits = [sent["Limit"] for _, sent in calls]
-    assert (limits[0], len(limits)) == (5, 2)
-    assert limits[1] < 5
+    # A page has 4 of these commits in moto and 5 in DynamoDB.
+    assert limits in ([6, 2], [6, 1])
 
 
 def append(log: DynamoLog, *commits: Commit) -> None:
     log.append(commits, [], NOW_S)
 
 
-def test_append_with_retention_sets_ttl_except_configuration(moto_tables: RecordingClient) -> None:
-    log = DynamoLog(moto_tables, "log", "views", retention_s=60.0)
-    views = DynamoViews(moto_tables, "views", threads=1)
+def test_append_with_retention_sets_ttl_except_configuration(tables: Tables) -> None:
+    log = DynamoLog(tables.client, tables.log, tables.views, retention_s=60.0)
+    views = DynamoViews(tables.client, tables.views, threads=1)
     commit = a_commit(session=1, at=5_000_000)
     log.append([commit], [], 0)
     for server in (DIRECTORY_SERVER, configuration_log(1), inbox_log(1)):
         log.append([a_commit(session=1, server=server, at=5_000_000)], [], 0)
-    items = moto_tables.call("Scan", {"TableName": "log"})["Items"]
+    items = tables.client.call("Scan", {"TableName": tables.log})["Items"]
     assert {int(item["server"]["N"]): item.get("ttl") for item in items} == {
         1: {"N": "66"},
         inbox_log(1): {"N": "66"},
@@ -141,5 +142,5 @@ def test_append_with_retention_sets_ttl_except_configuration(moto_tables: Record
         configuration_log(1): None,
     }
     catch_up(projector(views), 1, log, views)
-    moto_tables.call("DeleteItem", {"TableName": "log", "Key": commit_key(1, 1)})
+    tables.client.call("DeleteItem", {"TableName": tables.log, "Key": commit_key(1, 1)})
     assert log.head(1) == commit.head

@@ -25,6 +25,7 @@ from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.views.record import MAX_CHARACTER, ConditionalWrite, Record
 from tests.adapters.aws.transports import CallList, ScriptedTransport, create_test_client
+from tests.adapters.dynamodb.conftest import Tables
 from tests.builders import a_commit
 
 RECORDS = {item: Record("v", item, 1, f"data of {item}") for item in ("/a", "/b", "/c")}
@@ -83,60 +84,61 @@ def log(stub: ScriptedTransport, delays: list[float]) -> DynamoLog:
     ids=["new", "changed"],
 )
 def test_put_one_change_is_one_conditional_put(
-    moto_views: DynamoViews, calls: CallList, change: ConditionalWrite, condition: dict[str, Any]
+    table_views: DynamoViews, tables: Tables, calls: CallList, change: ConditionalWrite, condition: dict[str, Any]
 ) -> None:
-    moto_views.put([change])
+    table_views.put([change])
     item = {"view": {"S": "v"}, "item": {"S": "/a"}, "to": {"N": "1"}, "data": {"S": "data of /a"}}
-    put = {"TableName": "views", "Item": item, **condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+    put = {"TableName": tables.views, "Item": item, **condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     assert calls == [("PutItem", put)]
 
 
-def test_empty_requests_make_no_call(moto_views: DynamoViews, moto_log: DynamoLog, calls: CallList) -> None:
-    moto_views.put([])
-    moto_views.get("v", [])
-    list(moto_views.range("v", "b", "a"))
-    list(moto_log.commits(1, []))
+def test_empty_requests_make_no_call(table_views: DynamoViews, table_log: DynamoLog, calls: CallList) -> None:
+    table_views.put([])
+    table_views.get("v", [])
+    list(table_views.range("v", "b", "a"))
+    list(table_log.commits(1, []))
     assert calls == []
 
 
-def test_get_hundred_items_is_one_consistent_call(moto_views: DynamoViews, calls: CallList) -> None:
-    moto_views.get("v", [f"/{n % 100}" for n in range(200)])
-    moto_views.get("v", [f"/{n}" for n in range(101)])
-    assert [(name, len(sent["RequestItems"]["views"]["Keys"])) for name, sent in calls] == [
+def test_get_hundred_items_is_one_consistent_call(table_views: DynamoViews, tables: Tables, calls: CallList) -> None:
+    table_views.get("v", [f"/{n % 100}" for n in range(200)])
+    table_views.get("v", [f"/{n}" for n in range(101)])
+    assert [(name, len(sent["RequestItems"][tables.views]["Keys"])) for name, sent in calls] == [
         ("BatchGetItem", 100),
         ("BatchGetItem", 100),
         ("BatchGetItem", 1),
     ]
-    assert all(sent["RequestItems"]["views"]["ConsistentRead"] for _, sent in calls)
+    assert all(sent["RequestItems"][tables.views]["ConsistentRead"] for _, sent in calls)
 
 
-def test_range_first_record_is_one_small_page(moto_views: DynamoViews, calls: CallList) -> None:
-    moto_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
+def test_range_first_record_is_one_small_page(table_views: DynamoViews, calls: CallList) -> None:
+    table_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
     calls.clear()
-    next(moto_views.range("v", "", "/100", backwards=True))
+    next(table_views.range("v", "", "/100", backwards=True))
     assert [(name, sent["Limit"], sent["ConsistentRead"]) for name, sent in calls] == [("Query", 25, True)]
 
 
-def test_range_pages_grow(moto_views: DynamoViews, calls: CallList) -> None:
-    moto_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
+def test_range_pages_grow(table_views: DynamoViews, calls: CallList) -> None:
+    table_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(200)])
     calls.clear()
-    list(moto_views.range("v", "/", MAX_CHARACTER))
+    list(table_views.range("v", "/", MAX_CHARACTER))
     assert [sent["Limit"] for _, sent in calls] == [25, 100, 400]
 
 
-def test_drop_reads_keys_and_deletes_in_batches(moto_views: DynamoViews, calls: CallList) -> None:
-    moto_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(60)])
+def test_drop_reads_keys_and_deletes_in_batches(table_views: DynamoViews, calls: CallList) -> None:
+    table_views.put([ConditionalWrite(Record("v", f"/{n:03d}", 1, ""), None) for n in range(60)])
     calls.clear()
-    assert moto_views.drop("v") == 60
+    assert table_views.drop("v") == 60
     assert calls.names == ["Query", *["BatchWriteItem"] * 3]
     assert calls[0][1]["ProjectionExpression"] == "#view, #item"
 
 
-def test_commits_are_read_eventually_consistent(moto_log: DynamoLog, calls: CallList) -> None:
-    moto_log.append([a_commit(session=1), a_commit(session=2)], [], 0)
+def test_commits_are_read_eventually_consistent(table_log: DynamoLog, tables: Tables, calls: CallList) -> None:
+    table_log.append([a_commit(session=1), a_commit(session=2)], [], 0)
     calls.clear()
-    assert len(list(moto_log.commits(1, [1, 2]))) == 2
-    assert [(name, sent["RequestItems"]["log"]["ConsistentRead"]) for name, sent in calls] == [("BatchGetItem", False)]
+    assert len(list(table_log.commits(1, [1, 2]))) == 2
+    reads = [(name, sent["RequestItems"][tables.log]["ConsistentRead"]) for name, sent in calls]
+    assert reads == [("BatchGetItem", False)]
 
 
 def test_commits_missing_are_read_again_consistently(

@@ -17,7 +17,7 @@ from tests.services.fakes import NOW, NOW_MS, World, append
 Stores = tuple[Log, Views]
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def stores(request: pytest.FixtureRequest) -> Stores:
     return request.getfixturevalue(f"{request.param}_log"), request.getfixturevalue(f"{request.param}_views")
 

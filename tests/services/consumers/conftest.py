@@ -8,7 +8,7 @@ import pytest
 from chalicelib.services.ports import Views
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def store(request: pytest.FixtureRequest) -> str:
     name: str = request.param
     return name

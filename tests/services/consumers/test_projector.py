@@ -52,10 +52,10 @@ from tests.services.consumers.view_checks import (
     run_all,
 )
 
-EXAMPLES = {"sqlite": 40, "moto": 2}
-WRITE_STEP = {"sqlite": 1, "moto": 60}
-"""Crashes and concurrent runs are tested at every n-th write. Moto is slow, so there only at one or two."""
-RUN_SIZES = {"sqlite": [(6, 4), (4, 6), (3, 20)], "moto": [(6, 4)]}
+EXAMPLES = {"sqlite": 40, "moto": 2, "dynamodb_local": 20}
+WRITE_STEP = {"sqlite": 1, "moto": 60, "dynamodb_local": 5}
+"""Crashes and concurrent runs are tested at every n-th write. The emulators are slow, so there only at a few."""
+RUN_SIZES = {"sqlite": [(6, 4), (4, 6), (3, 20)], "moto": [(6, 4)], "dynamodb_local": [(6, 4)]}
 """Run limits of two projectors."""
 
 

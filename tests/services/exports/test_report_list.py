@@ -17,7 +17,7 @@ from tests.services.fakes import NOW, World
 LINK = "https://reports.example/1.html"
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def reader(request: pytest.FixtureRequest) -> LogReader:
     log: Log = request.getfixturevalue(f"{request.param}_log")
     views: Views = request.getfixturevalue(f"{request.param}_views")

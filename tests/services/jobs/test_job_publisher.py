@@ -39,7 +39,7 @@ ROUNDS = 5
 RACE_TIMEOUT_S = 60.0
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def job_log(request: pytest.FixtureRequest, world: World) -> JobLog:
     """A log with jobs, on each store."""
     log: Log = request.getfixturevalue(f"{request.param}_log")

@@ -20,7 +20,7 @@ from tests.services.jobs.job_log import TIMEOUT_S, JobLog
 AN_HOUR_S = TIMEOUT_S
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def job_log(request: pytest.FixtureRequest, world: World) -> JobLog:
     """A log with jobs, on each store."""
     log: Log = request.getfixturevalue(f"{request.param}_log")

@@ -28,7 +28,7 @@ AN_HOUR_S = TIMEOUT_S
 LARGE = "x" * 100_000
 
 
-@pytest.fixture(params=["sqlite", "moto"])
+@pytest.fixture(params=["sqlite", "moto", "dynamodb_local"])
 def job_log(request: pytest.FixtureRequest, world: World) -> JobLog:
     """A log with jobs, on each store."""
     log: Log = request.getfixturevalue(f"{request.param}_log")

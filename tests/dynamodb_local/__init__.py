@@ -1,0 +1,1 @@
+"""DynamoDB Local, the emulator that AWS makes."""
