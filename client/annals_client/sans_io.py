@@ -22,6 +22,9 @@ BASE_BACKOFF_S = 0.1
 MAX_BACKOFF_S = 10.0
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """Temporary failures. The request is retried."""
+INTERNAL_ERROR = 500
+"""Also temporary on AWS: without a free Lambda function, API Gateway may answer so. Retried if the request has a key."""
+IDEMPOTENCY_KEY = "Idempotency-Key"
 
 T = TypeVar("T")
 V = TypeVar("V")
@@ -141,7 +144,7 @@ def send(policy: RetryPolicy, request: Request, deadline_s: float | None = None)
     for tries in count(1):
         remaining_s = max(ends_at - policy.clock(), 0.001)
         outcome = yield Send(request, min(request.timeout_s, remaining_s))
-        if isinstance(outcome, Response) and outcome.status not in RETRYABLE_STATUSES:
+        if isinstance(outcome, Response) and not _is_retryable(request, outcome.status):
             return _raise_for_status(outcome, tries)
         reason = _reason(outcome)
         pause_s = _retry_after_s(outcome) + policy.jitter(_max_backoff_s(tries))
@@ -155,6 +158,10 @@ def fetch_json(policy: RetryPolicy, request: Request) -> Steps[dict[str, Any]]:
     """Send a request and return the JSON object of the response."""
     response = yield from send(policy, request)
     return response.json()
+
+
+def _is_retryable(request: Request, status: int) -> bool:
+    return status in RETRYABLE_STATUSES or (status == INTERNAL_ERROR and IDEMPOTENCY_KEY in request.headers)
 
 
 def _raise_for_status(response: Response, tries: int) -> Response:

@@ -12,6 +12,7 @@ from annals_client.calls import events, observers, queries
 from annals_client.sans_io import Emit, NoResponse, Outcome, Pause, Request, Response, RetryPolicy, Send, send
 
 UNAVAILABLE = Response(503, {"retry-after": "2"}, b"")
+INTERNAL_ERROR = Response(500, {}, b"")
 EMPTY_OBJECT = Response(200, {}, b"{}")
 NO_RESPONSE = NoResponse("reset")
 
@@ -64,6 +65,20 @@ def test_send_infinite_deadline_retries_for_hours() -> None:
         send(runner.policy, GET_ME, deadline_s=float("inf")), lambda n: NO_RESPONSE if n < 5000 else EMPTY_OBJECT
     )
     assert runner.now_s > 40_000
+
+
+def test_send_status_500_with_key_is_retried() -> None:
+    """Without a free Lambda function, API Gateway may answer 500."""
+    runner, request = StepRunner(), Request("POST", "/events", headers={"Idempotency-Key": "k"})
+    response = runner.run(send(runner.policy, request), lambda n: INTERNAL_ERROR if n < 3 else EMPTY_OBJECT)
+    assert (response, len(runner.sent)) == (EMPTY_OBJECT, 3)
+
+
+def test_send_status_500_without_key_is_not_retried() -> None:
+    runner = StepRunner()
+    with pytest.raises(Unexpected, match="500"):
+        runner.run(send(runner.policy, Request("PUT", "/observers/a")), lambda _: INTERNAL_ERROR)
+    assert len(runner.sent) == 1
 
 
 def test_send_retry_after_adds_jitter() -> None:

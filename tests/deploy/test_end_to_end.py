@@ -47,6 +47,9 @@ def thread_pool() -> Iterator[ThreadPoolExecutor]:
         yield threads
 
 
+PROBLEM = "application/problem+json"
+
+
 def job(event: str, number: int, /, **more: object) -> Json:
     return {"event": event, "id": number, "node": "n1", "type": "backup", **more}
 
@@ -202,6 +205,8 @@ def test_request_without_valid_token_is_refused(member: Member, authorization: C
         "POST", "/events", json={"events": [{"type": ["a"]}]}, headers={"Authorization": authorization(member)}
     )
     assert answer.status_code == 401
+    assert (answer.headers["Content-Type"], answer.headers["WWW-Authenticate"]) == (PROBLEM, "Bearer")
+    assert answer.json()["detail"].startswith("send a header 'Authorization: Bearer <token>'")
     assert member.commits() == []
 
 
@@ -227,6 +232,13 @@ def test_request_of_other_organization_or_group_is_forbidden(deployment: Deploym
     assert [answer.status_code for answer in answers] == [403] * 5
     assert {answer.headers["Content-Type"] for answer in answers} == {"application/problem+json"}
     assert member.commits() == []
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nothing/here"), ("PATCH", "/events")])
+def test_request_without_route_returns_problem(member: Member, method: str, path: str) -> None:
+    answer = member.request(method, path)
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, PROBLEM)
+    assert answer.json()["status"] == 404
 
 
 # Feeds.

@@ -82,6 +82,32 @@ def test_every_function_has_alarm_and_log_retention(function: str) -> None:
     assert any(f'"Ref": "{logical_id}"' in json.dumps(alarm) for alarm in alarms)
 
 
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [
+        ("DEFAULT_5XX", 503),
+        ("INTEGRATION_FAILURE", 503),
+        ("AUTHORIZER_FAILURE", 503),
+        ("INTEGRATION_TIMEOUT", 504),
+        ("THROTTLED", 429),
+        ("QUOTA_EXCEEDED", 429),
+        ("UNAUTHORIZED", 401),
+        ("ACCESS_DENIED", 401),
+        ("MISSING_AUTHENTICATION_TOKEN", 404),
+        ("REQUEST_TOO_LARGE", 413),
+        ("UNSUPPORTED_MEDIA_TYPE", 415),
+    ],
+)
+def test_gateway_responses_are_problem_documents(kind: str, status: int) -> None:
+    definition = load_template()["Resources"]["RestAPI"]["Properties"]["DefinitionBody"]
+    response = definition["x-amazon-apigateway-gateway-responses"][kind]
+    headers = response["responseParameters"]
+    problem = json.loads(response["responseTemplates"]["application/json"])
+    assert (response["statusCode"], problem["status"]) == (status, status)
+    assert headers["gatewayresponse.header.Content-Type"] == "'application/problem+json'"
+    assert ("gatewayresponse.header.Retry-After" in headers) == (status in (429, 503, 504))
+
+
 @pytest.mark.parametrize("name", ["ProjectFromStream", "ObserveFromStream"])
 def test_stream_mappings_limit_retries(name: str) -> None:
     mapping = load_template()["Resources"][name]["Properties"]

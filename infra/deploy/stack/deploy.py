@@ -16,6 +16,7 @@ import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_sizes
+from infra.deploy.local.gateway_responses import add_gateway_responses
 from infra.deploy.stack import clients, prompts
 from infra.deploy.stack.retained import remove_failed_creation
 from infra.deploy.stack.stacks import ChangeSet, ResourceChange, Stack, StackFailed
@@ -134,7 +135,11 @@ def _upload_functions(package: Package, uploads: Uploads) -> dict[str, Any]:
         if resource["Type"] == "AWS::Serverless::Function":
             archive = package.folder / resource["Properties"]["CodeUri"]
             resource["Properties"]["CodeUri"] = f"s3://{uploads.bucket}/{uploads.upload_file(archive)}"
-    return expand_sam(template) if clients.endpoint() else template
+    if not clients.endpoint():
+        return template
+    expanded = expand_sam(template)
+    add_gateway_responses(expanded)
+    return expanded
 
 
 def expand_sam(template: Mapping[str, Any]) -> dict[str, Any]:
