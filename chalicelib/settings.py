@@ -54,6 +54,8 @@ class Settings:
     tracing: bool
     """Whether a Lambda function sends traces to X-Ray."""
     data_dir: Path
+    allow_old_sqlite: bool
+    """Whether a SQLite library with the WAL-reset bug may be used."""
     log_table: str
     views_table: str
     max_poll_s: float
@@ -113,6 +115,7 @@ class Settings:
             function=function,
             tracing=get("TRACING") == "on",
             data_dir=Path(get("DATA_DIR") or "data"),
+            allow_old_sqlite=get("ALLOW_OLD_SQLITE") == "yes",
             log_table=get("LOG_TABLE") or "annals-log",
             views_table=get("VIEWS_TABLE") or "annals-views",
             max_poll_s=float(get("LONGEST_POLL") or (25 if on_lambda or get("STREAMS") == "no" else 3600)),

@@ -57,8 +57,7 @@ def events_in(folder: Path, server: int = 1) -> Iterator[Event]:
 def rows(folder: Path) -> list[Any]:
     """The stored rows of organizations' logs."""
     database = Database(folder / "annals.sqlite")
-    with database.reader() as connection:
-        stored = connection.execute("SELECT place, at, n, prev, req, body FROM log WHERE place > (1 << 40)").fetchall()
+    stored = database.query("SELECT place, at, n, prev, req, body FROM log WHERE place > (1 << 40)")
     database.close()
     return stored
 

@@ -125,9 +125,16 @@ def test_only_telemetry_imports_powertools() -> None:
     assert {module.parent for module in importers} <= {ROOT, ROOT / "chalicelib" / "wiring"}
 
 
-def test_only_the_sqlite_adapter_imports_sqlite3() -> None:
-    found = [i for module in CHALICELIB for i in imports(module) if i.top == "sqlite3"]
+def test_only_the_sqlite_adapter_imports_apsw() -> None:
+    found = [i for module in CHALICELIB for i in imports(module) if i.top == "apsw"]
     assert {i.module.parent for i in found} == {ROOT / "chalicelib" / "adapters" / "sqlite"}
+
+
+def test_no_process_uses_the_sqlite_library_of_python() -> None:
+    """It may have the WAL-reset bug, which corrupts a database that several processes write."""
+    others = [module for folder in ("tests", "benchmarks", "client") for module in (ROOT / folder).rglob("*.py")]
+    found = [i for module in (*MODULES, *others) if "node_modules" not in module.parts for i in imports(module)]
+    assert [str(i) for i in found if i.top in ("sqlite3", "_sqlite3", "pysqlite3")] == []
 
 
 def test_services_and_domain_import_no_http() -> None:
@@ -165,7 +172,7 @@ def test_import_opens_no_file_and_no_socket() -> None:
 import sys
 noticed = []
 def notice(event, args):
-    if event not in ("open", "sqlite3.connect", "socket.connect", "socket.bind", "subprocess.Popen", "os.mkdir"):
+    if event not in ("open", "socket.connect", "socket.bind", "subprocess.Popen", "os.mkdir"):
         return
     frame = sys._getframe()
     while frame is not None and "importlib" in frame.f_code.co_filename:
@@ -190,6 +197,7 @@ def test_app_import_loads_no_heavy_modules() -> None:
         "jinja2",
         "boto3",
         "botocore",
+        "apsw",
         "chalicelib.wiring.notifications",
         "chalicelib.services.notifications.preview",
     ]

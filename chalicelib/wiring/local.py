@@ -8,6 +8,7 @@ from pathlib import Path
 from chalicelib.adapters.sqlite import outbox as sqlite_outbox
 from chalicelib.adapters.sqlite import views as sqlite_views
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
@@ -24,6 +25,7 @@ LOG_BUSY_TIMEOUT_S = 0.5
 
 
 def build(settings: Settings, clock: Clock) -> Components:
+    check_library(allow_old=settings.allow_old_sqlite)
     stores = _open_stores(settings.data_dir)
     notifier = CommitNotifier()
     reader = LogReader(stores.log, stores.views, page_size(settings))

@@ -16,7 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from infra.server import local_tokens, logging
-from infra.server.startup import delete_unusable_views, exit_on_error, open_components, rewind_consumers
+from infra.server.startup import (
+    check_sqlite,
+    delete_unusable_views,
+    exit_on_error,
+    open_components,
+    rewind_consumers,
+)
 
 if TYPE_CHECKING:
     from chalicelib.services.feeds.notifiers import CommitNotifier
@@ -40,6 +46,7 @@ def main() -> None:
     # work: the kernel may deliver the signal to any thread, and the main thread would not wake up to run the handler.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     logging.configure()
+    exit_on_error(check_sqlite)
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SCHEMA
 from chalicelib.domain.errors import AnnalsError, Unusable
@@ -20,6 +21,11 @@ T = TypeVar("T")
 LOG, OUTBOX, VIEWS = "annals.sqlite", "outbox.sqlite", "views.sqlite"
 
 _log = logging.getLogger("annals")
+
+
+def check_sqlite() -> None:
+    """Raise `Unusable` if this SQLite can corrupt the files."""
+    check_library(allow_old=Settings.from_environment().allow_old_sqlite)
 
 
 def open_components() -> Components:

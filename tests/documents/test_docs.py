@@ -32,7 +32,7 @@ def reader(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]
     with subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True) as running:
         try:
             assert running.stdout is not None
-            greeting = running.stdout.readline()
+            greeting = next(line for line in running.stdout if not line.startswith("Installing"))
             assert greeting.startswith(f"Annals serves http://127.0.0.1:{port}")
             yield environment
         finally:

@@ -1,9 +1,11 @@
 """A data directory with two logs, and ways to damage its files."""
 
 import os
-import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
+
+import apsw
 
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER
@@ -54,10 +56,9 @@ def run_sql(*statements: str, file: str = "annals.sqlite") -> Damage:
     """Change the tables."""
 
     def damage(data_dir: Path) -> None:
-        with sqlite3.connect(data_dir / file) as connection:
+        with closing(apsw.Connection(str(data_dir / file))) as connection:
             for statement in statements:
                 connection.execute(statement)
-        connection.close()
 
     return damage
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import sqlite3
 import subprocess
 import sys
 import tracemalloc
@@ -233,9 +232,7 @@ def test_check_memory_does_not_grow_with_the_log(data_dir: Path) -> None:
 
 
 def test_check_command_exits_with_its_own_code(data_dir: Path) -> None:
-    with sqlite3.connect(data_dir / "annals.sqlite") as connection:
-        connection.execute(f"DELETE FROM log WHERE {commit_condition(3)}")
-    connection.close()
+    run_sql(f"DELETE FROM log WHERE {commit_condition(3)}")(data_dir)
     done = subprocess.run(
         [sys.executable, "-m", "annals_client", "check"],
         cwd=ROOT,

@@ -1,14 +1,14 @@
 """A store that does not answer: appends wait until their deadline, and reads do not wait."""
 
 import resource
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
+import apsw
 import pytest
 
 from tests.serving import Member, Server, run_server
@@ -30,11 +30,11 @@ def fixture_victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]
 @contextmanager
 def lock_database(data_dir: Path) -> Iterator[None]:
     """Hold the write lock of the log, like a slow process."""
-    with sqlite3.connect(data_dir / "annals.sqlite", isolation_level=None) as other:
+    with closing(apsw.Connection(str(data_dir / "annals.sqlite"))) as other:
+        other.set_busy_timeout(int(STALL_S * 1000))
         other.execute("BEGIN IMMEDIATE")
         yield
         other.execute("ROLLBACK")
-    other.close()
 
 
 def append(member: Member, *types: str) -> int:

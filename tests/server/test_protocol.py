@@ -2,10 +2,10 @@
 
 import json
 import socket
-import sqlite3
 from contextlib import closing
 from typing import Any
 
+import apsw
 import jwt
 import pytest
 
@@ -294,7 +294,7 @@ def test_disconnect_while_store_is_slow_affects_no_other(victim: Server) -> None
     for client in clients:
         client.send(known)
         assert client.response().status == 201
-    with closing(sqlite3.connect(victim.data_dir / "annals.sqlite", isolation_level=None)) as other:
+    with closing(apsw.Connection(str(victim.data_dir / "annals.sqlite"))) as other:
         other.execute("BEGIN IMMEDIATE")
         for client in clients:
             client.send(known)

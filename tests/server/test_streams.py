@@ -1,13 +1,14 @@
 """Streams and long polls over sockets: contents, order, and several of them on one connection."""
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from tests.server.client_group import MAX_WAIT_S, NDJSON, SSE, Client, ClientGroup, client_group, wait_until_processed
@@ -277,9 +278,10 @@ def test_damaged_log_cuts_a_stream_with_a_slow_client(victim: Server) -> None:
 
 def _delete_commit(server: Server, at: int) -> None:
     """Delete one commit from the log, as if the disk were damaged."""
-    with sqlite3.connect(server.data_dir / "annals.sqlite", timeout=MAX_WAIT_S) as database:
-        assert database.execute("DELETE FROM log WHERE at = ?", (at,)).rowcount == 1
-    database.close()
+    with closing(apsw.Connection(str(server.data_dir / "annals.sqlite"))) as database:
+        database.set_busy_timeout(int(MAX_WAIT_S * 1000))
+        database.execute("DELETE FROM log WHERE at = ?", (at,))
+        assert database.changes() == 1
 
 
 def _have_totals(clients: list[Client], last: int) -> bool:

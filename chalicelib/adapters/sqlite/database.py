@@ -1,16 +1,18 @@
 """A SQLite file: its schema, one connection for writes and a pool of connections for reads.
 
-Threads: any thread may read or write. Writers take turns, readers never wait.
+Threads: any thread may read or write. Writers take turns, readers never wait. One thread at a time uses a connection.
 Locks: `_write_lock` protects the write connection. It is held from BEGIN to COMMIT, and while the database is closed.
 """
 
 import re
-import sqlite3
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import Empty, SimpleQueue
+from typing import Any
+
+import apsw
 
 from chalicelib.adapters.sqlite.failures import ErrorTranslator, translate_open_errors
 from chalicelib.adapters.sqlite.files import FileGuard
@@ -60,15 +62,17 @@ class Database:
         # In WAL mode COMMIT waits for the disk only with FULL. NORMAL may lose transactions, but never corrupts.
         self._synchronous = "FULL" if durable else "NORMAL"
         self._write_lock = threading.Lock()
-        self._readers: SimpleQueue[sqlite3.Connection] = SimpleQueue()
-        self._change_detector: sqlite3.Connection | None = None
+        self._readers: SimpleQueue[apsw.Connection] = SimpleQueue()
+        self._change_detector: apsw.Connection | None = None
         self._data_version = 0
         with translate_open_errors(path):
-            self._writer = self._connect("rwc")
-            self._writer.execute("BEGIN IMMEDIATE")
-            with self._writer as connection:
-                self._prepare(connection)
-            self._writer.execute(f"PRAGMA busy_timeout = {int(busy_timeout_s * 1000)}")
+            self._writer = self._connect(apsw.SQLITE_OPEN_CREATE)
+            try:
+                self._prepare(self._writer)
+            except BaseException:
+                self._writer.close()
+                raise
+            self._writer.set_busy_timeout(int(busy_timeout_s * 1000))
         self._file_guard = FileGuard(path)
         self._transaction = _Transaction(self._writer, self._write_lock, self._translate_errors, self._file_guard)
 
@@ -79,19 +83,19 @@ class Database:
             with self._translate_errors:
                 self._writer.execute(statement, values)
 
-    def transaction(self) -> AbstractContextManager[sqlite3.Connection]:
+    def transaction(self) -> AbstractContextManager[apsw.Connection]:
         """A transaction. It is rolled back if the block raises."""
         return self._transaction
 
-    @contextmanager
-    def reader(self) -> Iterator[sqlite3.Connection]:
+    def query(self, statement: str, values: Sequence[int | str] = ()) -> list[Any]:
+        """The rows of a query, as tuples."""
         with self._translate_errors:
             try:
                 connection = self._readers.get_nowait()
             except Empty:
                 connection = self._connect()
             try:
-                yield connection
+                return connection.execute(statement, values).fetchall()
             finally:
                 if self._readers.qsize() < MAX_IDLE_READERS:
                     self._readers.put(connection)
@@ -103,7 +107,7 @@ class Database:
         with self._translate_errors:
             if self._change_detector is None:
                 self._change_detector = self._connect()
-            (version,) = self._change_detector.execute("PRAGMA data_version").fetchone()
+            version = self._change_detector.pragma("data_version")
         previous_version, self._data_version = self._data_version, version
         return bool(version != previous_version)
 
@@ -115,30 +119,30 @@ class Database:
                 self._change_detector.close()
             self._writer.close()
 
-    def _connect(self, mode: str = "rw") -> sqlite3.Connection:
-        """Open a connection. Mode `rw` fails if the file does not exist."""
-        uri = f"{self._path.absolute().as_uri()}?mode={mode}"
-        connection = sqlite3.connect(
-            uri, timeout=BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, uri=True
-        )
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {self._synchronous}")
+    def _connect(self, flags: int = 0) -> apsw.Connection:
+        """Open a connection. Without `SQLITE_OPEN_CREATE` it fails if the file does not exist."""
+        flags |= apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
+        connection = apsw.Connection(self._path.absolute().as_uri(), flags)
+        connection.set_busy_timeout(int(BUSY_TIMEOUT_S * 1000))
+        connection.pragma("journal_mode", "wal")
+        connection.pragma("synchronous", self._synchronous)
         return connection
 
-    def _prepare(self, connection: sqlite3.Connection) -> None:
+    def _prepare(self, connection: apsw.Connection) -> None:
         """Create the tables of a new file. Raise `Unusable` if the file is not a database of this schema."""
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        connection.execute("BEGIN IMMEDIATE")
+        version = connection.pragma("user_version")
         if version > SCHEMA_VERSION:
             raise Unusable(
                 f"{self._path} was written by a newer version of Annals (format {version}). Use that version"
             )
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and not tables:
-            for statement in self._schema.split(";\n"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
+            connection.execute(self._schema)
+            connection.pragma("user_version", SCHEMA_VERSION)
         elif not tables.issuperset(_TABLE_NAME.findall(self._schema)):
             raise Unusable(f"{self._path} is a database of another application. Set DATA_DIR to another directory")
+        connection.execute("COMMIT")
 
 
 class _Transaction:
@@ -148,7 +152,7 @@ class _Transaction:
 
     def __init__(
         self,
-        connection: sqlite3.Connection,
+        connection: apsw.Connection,
         lock: threading.Lock,
         translate_errors: ErrorTranslator,
         file_guard: FileGuard,
@@ -158,7 +162,7 @@ class _Transaction:
         self._translate_errors = translate_errors
         self._file_guard = file_guard
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> apsw.Connection:
         self._lock.acquire()
         try:
             self._file_guard.check()

@@ -2,20 +2,21 @@
 
 import os
 import shutil
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+import apsw
 
 from chalicelib.domain.errors import AnnalsError, Unavailable, Unusable, Unwritable
 
 MIN_FREE_BYTES = 128 * 1024
 """Free disk space that SQLite needs to open a file."""
 
-_PRIMARY_CODE_MASK = 0xFF
-_DAMAGED_CODES = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB}
-_DECODE_ERROR = "Could not decode"
-"""Start of the message if Python cannot decode a text column."""
+_DAMAGED_CODES = {apsw.SQLITE_CORRUPT, apsw.SQLITE_NOTADB}
+
+READ_ERRORS = (apsw.Error, UnicodeDecodeError)
+"""Errors of a query. A damaged text may be invalid UTF-8, which apsw reports as `UnicodeDecodeError`."""
 
 
 class ErrorTranslator:
@@ -33,7 +34,7 @@ class ErrorTranslator:
         pass
 
     def __exit__(self, _kind: object, failure: BaseException | None, _trace: object) -> None:
-        if isinstance(failure, sqlite3.DatabaseError) and not isinstance(failure, sqlite3.IntegrityError):
+        if isinstance(failure, READ_ERRORS) and not isinstance(failure, apsw.ConstraintError):
             raise _runtime_error(failure, self._path) from failure
 
 
@@ -45,7 +46,7 @@ def translate_open_errors(path: Path) -> Iterator[None]:
         yield
     except OSError as failure:
         raise Unwritable(f"{path.parent} cannot be created: {failure.strerror}. {_MAKE_WRITABLE}") from failure
-    except sqlite3.DatabaseError as failure:
+    except READ_ERRORS as failure:
         raise _open_error(failure, path) from failure
 
 
@@ -53,41 +54,41 @@ _MAKE_WRITABLE = "Make it writable, or set DATA_DIR to another directory"
 _RESTORE = "Run `annals check` to see where, then restore it from a backup (docs/operations.md)"
 
 
-def _runtime_error(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
+def _runtime_error(failure: Exception, path: Path) -> AnnalsError:
     """The message goes to clients, so it contains the file name but no directory."""
     match _primary_code(failure):
-        case sqlite3.SQLITE_FULL:
+        case apsw.SQLITE_FULL:
             return Unwritable(f"the disk is full: {path.name} cannot grow, and nothing was written")
-        case sqlite3.SQLITE_READONLY:
+        case apsw.SQLITE_READONLY:
             return Unwritable(f"{path.name} is read-only: nothing was written")
-        case sqlite3.SQLITE_IOERR if _is_on_read_only_disk(path):
+        case apsw.SQLITE_IOERR if _is_on_read_only_disk(path):
             return Unwritable(f"the disk has become read-only: nothing was written to {path.name}")
-        case code if code in _DAMAGED_CODES or str(failure).startswith(_DECODE_ERROR):
+        case code if code in _DAMAGED_CODES or isinstance(failure, UnicodeDecodeError):
             return Unusable(f"{path.name} is damaged: {failure}. Run `annals check` to see where")
         case _:
             return Unavailable(f"the database does not answer: {failure}")
 
 
-def _open_error(failure: sqlite3.DatabaseError, path: Path) -> AnnalsError:
+def _open_error(failure: Exception, path: Path) -> AnnalsError:
     code = _primary_code(failure)
     if code in _DAMAGED_CODES:
         return Unusable(f"{path} is damaged: {failure}. {_RESTORE}")
-    if code == sqlite3.SQLITE_BUSY:
+    if code == apsw.SQLITE_BUSY:
         return Unavailable(f"{path} is locked by another process. Stop that process first")
     if path.is_dir():
         return Unusable(f"{path} is a directory, not a database file. Set DATA_DIR to another directory")
     unwritable = next((p for p in (path.parent, path) if p.exists() and not os.access(p, os.W_OK)), None)
     if unwritable is not None:
         return Unwritable(f"{unwritable} is not writable. {_MAKE_WRITABLE}")
-    if code == sqlite3.SQLITE_FULL or shutil.disk_usage(path.parent).free < MIN_FREE_BYTES:
+    if code == apsw.SQLITE_FULL or shutil.disk_usage(path.parent).free < MIN_FREE_BYTES:
         return Unwritable(f"the disk is full: {path} cannot be opened. Free some space")
     return Unavailable(f"{path} cannot be opened: {failure}")
 
 
-def _primary_code(failure: sqlite3.DatabaseError) -> int:
-    """The primary result code of SQLite, or 0 if the error was raised by Python's sqlite3 module."""
-    code: int = getattr(failure, "sqlite_errorcode", 0)
-    return code & _PRIMARY_CODE_MASK
+def _primary_code(failure: Exception) -> int:
+    """The primary result code of SQLite, or 0 if the error is not one of SQLite's."""
+    code: int = getattr(failure, "result", 0)
+    return code
 
 
 def _is_on_read_only_disk(path: Path) -> bool:

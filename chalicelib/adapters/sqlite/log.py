@@ -1,8 +1,9 @@
 """The log on SQLite."""
 
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+
+import apsw
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.domain.errors import KeyTaken, SessionTaken
@@ -33,20 +34,19 @@ class SqliteLog:
         self._database = database
 
     def head(self, server: int) -> Head:
-        with self._database.reader() as connection:
-            row = connection.execute(
-                "SELECT place, at, n FROM log WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
-                (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
-            ).fetchone()
-        if row is None:
+        rows = self._database.query(
+            "SELECT place, at, n FROM log WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
+            (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
+        )
+        if not rows:
             return Head(server)
-        place, at, n = row
+        place, at, n = rows[0]
         return Head(server, place % MAX_SESSIONS, n, at + n - 1)
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         if commits and not receipts:
             # A single statement releases the GIL once, until everything is on disk.
-            with suppress(sqlite3.IntegrityError):
+            with suppress(apsw.ConstraintError):
                 self._database.write(*_insert_statement(commits))
                 return
         with self._database.transaction() as connection:
@@ -58,16 +58,14 @@ class SqliteLog:
                 _insert_receipt(connection, receipt)
 
     def commit(self, server: int, session: int) -> Commit | None:
-        with self._database.reader() as connection:
-            row = connection.execute(f"{_SELECT_COMMIT} WHERE place = ?", (_place(server, session),)).fetchone()
-        return None if row is None else _commit_from_row(row)
+        rows = self._database.query(f"{_SELECT_COMMIT} WHERE place = ?", (_place(server, session),))
+        return _commit_from_row(rows[0]) if rows else None
 
     def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
         for start in range(0, len(sessions), MAX_PAGE_COMMITS):
             places = [_place(server, session) for session in sessions[start : start + MAX_PAGE_COMMITS]]
             placeholders = ", ".join("?" * len(places))
-            with self._database.reader() as connection:
-                rows = connection.execute(f"{_SELECT_COMMIT} WHERE place IN ({placeholders})", places).fetchall()
+            rows = self._database.query(f"{_SELECT_COMMIT} WHERE place IN ({placeholders})", places)
             rows_by_place = {row[0]: row for row in rows}
             yield from (_commit_from_row(rows_by_place[place]) for place in places if place in rows_by_place)
 
@@ -80,21 +78,19 @@ class SqliteLog:
         return self._query_commits(query, _place(server, before), _place(server, 0), limit)
 
     def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        with self._database.reader() as connection:
-            row = connection.execute(
-                "SELECT server, key, digest, session, req, expires FROM receipt "
-                "WHERE server = ? AND key = ? AND expires >= ?",
-                (server, key, now_s),
-            ).fetchone()
-        return None if row is None else Receipt(*row)
+        rows = self._database.query(
+            "SELECT server, key, digest, session, req, expires FROM receipt "
+            "WHERE server = ? AND key = ? AND expires >= ?",
+            (server, key, now_s),
+        )
+        return Receipt(*rows[0]) if rows else None
 
     def start(self, server: int) -> Head:
-        with self._database.reader() as connection:
-            row = connection.execute(
-                "SELECT place, prev FROM log WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 1",
-                (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
-            ).fetchone()
-        return Head(server) if row is None else Head(server, row[0] % MAX_SESSIONS - 1, 0, row[1])
+        rows = self._database.query(
+            "SELECT place, prev FROM log WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 1",
+            (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
+        )
+        return Head(server, rows[0][0] % MAX_SESSIONS - 1, 0, rows[0][1]) if rows else Head(server)
 
     def delete_up_to(self, server: int, session: int) -> int:
         """Delete some commits up to `session`, but never the last of the log.
@@ -105,11 +101,12 @@ class SqliteLog:
         first = self.start(server).session + 1
         places = (_place(server, first), _place(server, min(last, first + MAX_DELETED_COMMITS - 1)))
         with self._database.transaction() as connection:
-            return connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places).rowcount
+            connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places)
+            return connection.changes()
 
     def _query_commits(self, query: str, place: int, end: int, limit: int | None) -> Iterator[Commit]:
         remaining, page_size = MAX_SESSIONS if limit is None else limit, FIRST_PAGE_COMMITS
-        while rows := self._fetch_page(query, (place, end, min(remaining, page_size))):
+        while rows := self._database.query(query, (place, end, min(remaining, page_size))):
             yield from map(_commit_from_row, rows)
             if len(rows) < page_size:
                 return
@@ -118,10 +115,6 @@ class SqliteLog:
                 page_size = min(page_size * 2, MAX_PAGE_COMMITS)
             else:
                 page_size = max(page_size // 2, 1)
-
-    def _fetch_page(self, query: str, bounds: tuple[int, int, int]) -> list[_Row]:
-        with self._database.reader() as connection:
-            return connection.execute(query, bounds).fetchall()
 
 
 def _insert_statement(commits: Sequence[Commit]) -> tuple[str, list[int | str]]:
@@ -132,36 +125,36 @@ def _insert_statement(commits: Sequence[Commit]) -> tuple[str, list[int | str]]:
     return _INSERT_COMMITS + ", ".join([_ROW] * len(commits)), values
 
 
-def _insert_commits(connection: sqlite3.Connection, commits: Sequence[Commit]) -> None:
+def _insert_commits(connection: apsw.Connection, commits: Sequence[Commit]) -> None:
     try:
         connection.execute(*_insert_statement(commits))
-    except sqlite3.IntegrityError:
+    except apsw.ConstraintError:
         # One by one, to find out which session is taken.
         for commit in commits:
             _insert_commit(connection, commit)
 
 
-def _insert_commit(connection: sqlite3.Connection, commit: Commit) -> None:
+def _insert_commit(connection: apsw.Connection, commit: Commit) -> None:
     row = _row(commit)
     try:
         connection.execute(_INSERT_COMMITS + _ROW, row)
-    except sqlite3.IntegrityError as error:
+    except apsw.ConstraintError as error:
         # A retry after a lost response finds our own row: that is success.
         if not _is_stored(connection, "SELECT req FROM log WHERE place = ?", row[:1], commit.request_id):
             raise SessionTaken(commit.server, commit.session) from error
 
 
-def _insert_receipt(connection: sqlite3.Connection, receipt: Receipt) -> None:
+def _insert_receipt(connection: apsw.Connection, receipt: Receipt) -> None:
     values = (receipt.server, receipt.key, receipt.digest, receipt.session, receipt.request_id, receipt.expires_s)
     try:
         connection.execute(_INSERT_RECEIPT, values)
-    except sqlite3.IntegrityError as error:
+    except apsw.ConstraintError as error:
         query = "SELECT req FROM receipt WHERE server = ? AND key = ?"
         if not _is_stored(connection, query, (receipt.server, receipt.key), receipt.request_id):
             raise KeyTaken(receipt.server, receipt.key) from error
 
 
-def _is_stored(connection: sqlite3.Connection, query: str, key: tuple[int | str, ...], request_id: str) -> bool:
+def _is_stored(connection: apsw.Connection, query: str, key: tuple[int | str, ...], request_id: str) -> bool:
     """Whether the stored row was written by the same request."""
     row = connection.execute(query, key).fetchone()
     return row is not None and row[0] == request_id

@@ -72,32 +72,29 @@ class SqliteOutbox:
 
     def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
         values = (PARKED, server, observer, after, limit)
-        with self._database.reader() as connection:
-            rows = connection.execute(f"{_SELECT} AND id > ? ORDER BY id LIMIT ?", values).fetchall()
+        rows = self._database.query(f"{_SELECT} AND id > ? ORDER BY id LIMIT ?", values)
         return [Parked(_delivery(row), row[1], row[3], row[2]) for row in rows]
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
         with self._database.transaction() as connection:
-            return sum(connection.execute(_RETRY, (server, observer, delivery_id)).rowcount for delivery_id in ids)
+            before = connection.total_changes()
+            connection.executemany(_RETRY, [(server, observer, delivery_id) for delivery_id in ids])
+            return connection.total_changes() - before
 
     def counts(self, server: int, observer: str) -> dict[str, int]:
         """Numbers of waiting, parked and recently sent or dropped deliveries."""
         query = "SELECT state, count(*) FROM delivery WHERE server = ? AND observer = ? AND state = ?"
-        with self._database.reader() as connection:
-            rows = [connection.execute(query, (server, observer, state)).fetchone() for state in _STATES]
-        return {name: row[1] for name, row in zip(_STATES.values(), rows, strict=True)}
+        return {name: self._database.query(query, (server, observer, state))[0][1] for state, name in _STATES.items()}
 
     def observers_with_work(self) -> list[tuple[int, str]]:
         """Server and name of each observer with waiting deliveries."""
         query = "SELECT DISTINCT server, observer FROM delivery WHERE state = ?"
-        with self._database.reader() as connection:
-            return connection.execute(query, (WAITING,)).fetchall()
+        return self._database.query(query, (WAITING,))
 
     def waiting(self, server: int, observer: str, after: int, limit: int) -> list[WaitingDelivery]:
         """Waiting deliveries of an observer in order, due or not, with `n` greater than `after`."""
         values = (WAITING, server, observer, after, limit)
-        with self._database.reader() as connection:
-            rows = connection.execute(f"{_SELECT} AND n > ? ORDER BY n LIMIT ?", values).fetchall()
+        rows = self._database.query(f"{_SELECT} AND n > ? ORDER BY n LIMIT ?", values)
         return [WaitingDelivery(row[0], row[1], row[2], _delivery(row)) for row in rows]
 
     def count_attempt(self, n: int) -> None:
@@ -114,12 +111,14 @@ class SqliteOutbox:
         """Delete the deliveries for events after `session` and return how many there were."""
         with self._database.transaction() as connection:
             query = "DELETE FROM delivery WHERE server = ? AND session > ?"
-            return connection.execute(query, (server, session)).rowcount
+            connection.execute(query, (server, session))
+            return connection.changes()
 
     def delete_done(self, now_ms: int) -> int:
         """Delete some deliveries that ended more than `DONE_RETENTION_MS` ago and return how many."""
         with self._database.transaction() as connection:
-            return connection.execute(_DELETE_DONE, (now_ms - DONE_RETENTION_MS,)).rowcount
+            connection.execute(_DELETE_DONE, (now_ms - DONE_RETENTION_MS,))
+            return connection.changes()
 
 
 def _row(delivery: Delivery) -> tuple[int | str, ...]:

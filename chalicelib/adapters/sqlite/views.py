@@ -1,7 +1,8 @@
 """Views on SQLite, in a file of their own. It can be rebuilt from the log, so writes need not wait for the disk."""
 
-import sqlite3
 from collections.abc import Iterator, Sequence
+
+import apsw
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.domain.views.record import ConditionalWrite, Record
@@ -34,23 +35,22 @@ class SqliteViews:
 
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
         records: dict[str, Record] = {}
-        with self._database.reader() as connection:
-            for start in range(0, len(items), PAGE_RECORDS):
-                page = items[start : start + PAGE_RECORDS]
-                placeholders = ", ".join("?" * len(page))
-                rows = connection.execute(f"{_SELECT} WHERE view = ? AND item IN ({placeholders})", (view, *page))
-                records.update((row[1], Record(*row)) for row in rows)
+        for start in range(0, len(items), PAGE_RECORDS):
+            page = items[start : start + PAGE_RECORDS]
+            placeholders = ", ".join("?" * len(page))
+            rows = self._database.query(f"{_SELECT} WHERE view = ? AND item IN ({placeholders})", (view, *page))
+            records.update((row[1], Record(*row)) for row in rows)
         return records
 
     def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
         if backwards:
             query = f"{_SELECT} WHERE view = ? AND item >= ? AND item < ? ORDER BY item DESC LIMIT {PAGE_RECORDS}"
-            while rows := self._page(query, (view, start, end)):
+            while rows := self._database.query(query, (view, start, end)):
                 yield from (Record(*row) for row in rows)
                 end = rows[-1][1]
         else:
             query = f"{_SELECT} WHERE view = ? AND item >= ? AND item < ? ORDER BY item LIMIT {PAGE_RECORDS}"
-            while rows := self._page(query, (view, start, end)):
+            while rows := self._database.query(query, (view, start, end)):
                 yield from (Record(*row) for row in rows)
                 start = rows[-1][1] + "\0"
 
@@ -62,16 +62,15 @@ class SqliteViews:
 
     def drop(self, view: str) -> int:
         with self._database.transaction() as connection:
-            return connection.execute(_DROP, (view, view, MAX_DROP_RECORDS)).rowcount
-
-    def _page(self, query: str, bounds: tuple[str, str, str]) -> list[tuple[str, str, int, str]]:
-        with self._database.reader() as connection:
-            return connection.execute(query, bounds).fetchall()
+            connection.execute(_DROP, (view, view, MAX_DROP_RECORDS))
+            return connection.changes()
 
 
-def _put(connection: sqlite3.Connection, change: ConditionalWrite) -> bool:
+def _put(connection: apsw.Connection, change: ConditionalWrite) -> bool:
     record = change.record
     if change.expected_version is None:
-        return connection.execute(_INSERT, (record.view, record.item, record.version, record.data)).rowcount == 1
-    values = (record.version, record.data, record.view, record.item, change.expected_version)
-    return connection.execute(_UPDATE, values).rowcount == 1
+        connection.execute(_INSERT, (record.view, record.item, record.version, record.data))
+    else:
+        values = (record.version, record.data, record.view, record.item, change.expected_version)
+        connection.execute(_UPDATE, values)
+    return connection.changes() == 1

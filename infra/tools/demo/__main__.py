@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import AnnalsError, BadInput
 from chalicelib.domain.events.head import Head
@@ -66,6 +67,7 @@ class Demo:
 
 def fill(data_dir: Path, organization: str, spec: DemoSpec, force: bool = False) -> None:
     """Write a month of events to the log in a data directory."""
+    check_library(allow_old=False)
     # Demo data can be generated again, so there is no need to wait for the disk at each commit.
     database = Database(data_dir / "annals.sqlite", durable=False)
     try:

@@ -1,11 +1,13 @@
 """Checks of the commits of all logs: no gaps, increasing EventIds, correct links and event counts."""
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+import apsw
+
 from infra.server.commands.check.findings import LOG, Finding, LogSummary, Report, ShowProgress
+from infra.server.commands.check.sqlite_file import READ_ERRORS
 
 SESSIONS_PER_LOG = 2**40
 """The key of a commit is log * SESSIONS_PER_LOG + session."""
@@ -35,7 +37,7 @@ class UnreadableRange(NamedTuple):
 
 
 def check_commits(
-    connection: sqlite3.Connection, names: Mapping[int, str], report: Report, show: ShowProgress
+    connection: apsw.Connection, names: Mapping[int, str], report: Report, show: ShowProgress
 ) -> Iterator[Finding]:
     """Check all commits, and add a summary of each log to the report."""
     is_after_gap = False
@@ -58,14 +60,14 @@ def check_commits(
         summary.events += row.n
 
 
-def organization_names(connection: sqlite3.Connection) -> dict[int, str]:
+def organization_names(connection: apsw.Connection) -> dict[int, str]:
     """Organization names by log number, as far as the directory (log 0) is readable."""
     names: dict[int, str] = {}
     query = "SELECT place, body FROM log WHERE place > 0 AND place < ?"
     try:
         for place, body in connection.execute(query, (SESSIONS_PER_LOG,)):
             names[place] = json.loads(body)[0]["key"].removeprefix("/organization/")
-    except (sqlite3.DatabaseError, ValueError, LookupError, AttributeError, TypeError):
+    except (apsw.Error, ValueError, LookupError, AttributeError, TypeError):
         return names  # the check of the commits reports the damage
     return names
 
@@ -75,7 +77,7 @@ def owner_of(log: int) -> int:
     return log if log >= 0 else (-log) // 2
 
 
-def _rows(connection: sqlite3.Connection) -> Iterator[Row | UnreadableRange]:
+def _rows(connection: apsw.Connection) -> Iterator[Row | UnreadableRange]:
     """All readable commits in order, and the unreadable ranges between them."""
     place = MIN_KEY
     while True:
@@ -84,12 +86,8 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Row | UnreadableRange]:
                 yield Row(*row)
                 place = row[0] + 1
             return
-        except sqlite3.DatabaseError as error:
+        except READ_ERRORS as error:
             reason = str(error)
-        # sqlite3 reads ahead, so the last rows before the damage must be fetched one by one.
-        while row_before_damage := _first_row(connection, place):
-            yield row_before_damage
-            place = row_before_damage.place + 1
         next_place = _next_readable(connection, place)
         yield UnreadableRange(place, next_place, reason)
         if next_place is None:
@@ -97,7 +95,7 @@ def _rows(connection: sqlite3.Connection) -> Iterator[Row | UnreadableRange]:
         place = next_place
 
 
-def _next_readable(connection: sqlite3.Connection, place: int) -> int | None:
+def _next_readable(connection: apsw.Connection, place: int) -> int | None:
     """The next readable key after damage, by exponential and then binary search."""
     bad, step = place, 1
     while _first_row(connection, bad + step) is None:
@@ -112,11 +110,11 @@ def _next_readable(connection: sqlite3.Connection, place: int) -> int | None:
     return None if row is None else row.place
 
 
-def _first_row(connection: sqlite3.Connection, place: int) -> Row | None:
+def _first_row(connection: apsw.Connection, place: int) -> Row | None:
     """The first commit at or after `place`, or None if there is none or it is unreadable."""
     try:
         row = connection.execute(f"{_ROWS} LIMIT 1", (place,)).fetchone()
-    except sqlite3.DatabaseError:
+    except READ_ERRORS:
         return None
     return None if row is None else Row(*row)
 

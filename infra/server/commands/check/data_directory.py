@@ -1,13 +1,20 @@
 """Check all files of a data directory. A server may be writing to it meanwhile."""
 
-import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+
+import apsw
 
 from infra.server.commands.check.commits import check_commits, organization_names
 from infra.server.commands.check.findings import LOG, OUTBOX, VIEWS, Finding, Report, ShowProgress
 from infra.server.commands.check.references import Reference, check_receipts, check_references, read_references
-from infra.server.commands.check.sqlite_file import check_header, check_length, check_pages, open_read_only
+from infra.server.commands.check.sqlite_file import (
+    READ_ERRORS,
+    check_header,
+    check_length,
+    check_pages,
+    open_read_only,
+)
 
 MAX_FINDINGS = 1_000
 
@@ -42,12 +49,12 @@ def _findings(data_dir: Path, report: Report, show: ShowProgress) -> Iterator[Fi
 
 
 def _log_findings(
-    connection: sqlite3.Connection, references: list[Reference], report: Report, show: ShowProgress
+    connection: apsw.Connection, references: list[Reference], report: Report, show: ShowProgress
 ) -> Iterator[Finding]:
     connection.execute("BEGIN")  # one snapshot for all queries
     yield from check_commits(connection, organization_names(connection), report, show)
     try:
         yield from check_receipts(connection, report.logs)
-    except sqlite3.DatabaseError as error:
+    except READ_ERRORS as error:
         yield Finding(LOG, f"receipts cannot be read: {error}")
     yield from check_references(connection, references, report.logs)

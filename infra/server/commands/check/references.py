@@ -1,10 +1,11 @@
 """References to commits: receipts of requests, checkpoints of consumers, deliveries. The commits must exist."""
 
 import json
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+
+import apsw
 
 from infra.server.commands.check.commits import SESSIONS_PER_LOG
 from infra.server.commands.check.findings import LOG, OUTBOX, Finding, LogSummary
@@ -41,12 +42,12 @@ def read_references(path: Path) -> list[Reference]:
                 deliveries = connection.execute(_DELIVERIES)
                 references += [Reference(OUTBOX, "a delivery", log, session) for log, session in deliveries]
             return references
-    except (sqlite3.DatabaseError, ValueError, LookupError, TypeError):
+    except (apsw.Error, ValueError, LookupError, TypeError):
         return []
 
 
 def check_references(
-    connection: sqlite3.Connection, references: list[Reference], logs: Mapping[int, LogSummary]
+    connection: apsw.Connection, references: list[Reference], logs: Mapping[int, LogSummary]
 ) -> Iterator[Finding]:
     for reference in references:
         summary = logs.get(reference.log) or LogSummary(reference.log, None)
@@ -58,7 +59,7 @@ def check_references(
             yield Finding(reference.file, problem, reference.log, summary.organization, reference.session)
 
 
-def check_receipts(connection: sqlite3.Connection, logs: Mapping[int, LogSummary]) -> Iterator[Finding]:
+def check_receipts(connection: apsw.Connection, logs: Mapping[int, LogSummary]) -> Iterator[Finding]:
     """Wrong receipts: a repeated request would get a wrong response."""
     for log, key, session, receipt_request, commit_request in connection.execute(_RECEIPTS, (SESSIONS_PER_LOG,)):
         summary = logs.get(log) or LogSummary(log, None)
@@ -74,11 +75,11 @@ def _checkpoint(file: str, view: str, consumer: str, to: int, data: str) -> Refe
     return Reference(file, consumer, int(view.partition("/")[0]), to % GENERATION, json.loads(data)["last"])
 
 
-def _end(connection: sqlite3.Connection, reference: Reference) -> int | None:
+def _end(connection: apsw.Connection, reference: Reference) -> int | None:
     """The last EventId of the session, or None if it was removed."""
     try:
         query = "SELECT at + n - 1 FROM log WHERE place = ?"
         row = connection.execute(query, (reference.log * SESSIONS_PER_LOG + reference.session,)).fetchone()
-    except sqlite3.DatabaseError:
+    except apsw.Error:
         return None
     return None if row is None else int(row[0])

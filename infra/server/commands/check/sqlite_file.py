@@ -1,10 +1,11 @@
 """Checks of a single SQLite file: header, length and pages. Files are only read."""
 
 import re
-import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
+
+import apsw
 
 from infra.server.commands.check.findings import Finding, ShowProgress
 
@@ -16,16 +17,23 @@ MAX_PAGE_FINDINGS = 100
 PROGRESS_INTERVAL_STEPS = 500_000
 """SQLite virtual machine instructions between two progress messages."""
 
+BUSY_TIMEOUT_MS = 5_000
+
+READ_ERRORS = (apsw.Error, UnicodeDecodeError)
+"""Errors of a query. A damaged text may be invalid UTF-8, which apsw reports as `UnicodeDecodeError`."""
+
 _PAGE = re.compile(r"\bpage (\d+)", re.IGNORECASE)
 
 
 @contextmanager
-def open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
+def open_read_only(path: Path) -> Iterator[apsw.Connection]:
     """A read-only connection. A server may be writing to the file."""
     # Without a write-ahead log no process has the file open. With mode=ro SQLite would create one, and leave it behind
     # with the owner of this process.
     mode = "mode=ro" if wal_path(path).exists() else "immutable=1"
-    with closing(sqlite3.connect(f"{path.resolve().as_uri()}?{mode}", uri=True, isolation_level=None)) as connection:
+    uri = f"{path.resolve().as_uri()}?{mode}"
+    with closing(apsw.Connection(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as connection:
+        connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         yield connection
 
 
@@ -41,9 +49,9 @@ def check_header(path: Path, tables: Sequence[str]) -> Finding | None:
         return Finding(path.name, f"this is not a SQLite database: it begins with {start!r}", byte=0)
     try:
         with open_read_only(path) as connection:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
+            version = connection.pragma("user_version")
             existing = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    except sqlite3.DatabaseError as error:
+    except READ_ERRORS as error:
         return Finding(path.name, f"SQLite cannot read it: {error}", page=1, byte=0)
     if version > MAX_FORMAT:
         return Finding(path.name, f"a newer version of Annals wrote it (format {version}): check it with that version")
@@ -55,8 +63,13 @@ def check_header(path: Path, tables: Sequence[str]) -> Finding | None:
 def check_pages(path: Path, show: ShowProgress) -> Iterator[Finding]:
     """Run SQLite's integrity check."""
     with open_read_only(path) as connection:
-        (page_bytes,) = connection.execute("PRAGMA page_size").fetchone()
-        connection.set_progress_handler(lambda: show(f"{path.name}: checking pages"), PROGRESS_INTERVAL_STEPS)
+        page_bytes = connection.pragma("page_size")
+
+        def show_progress() -> bool:
+            show(f"{path.name}: checking pages")
+            return False  # continue
+
+        connection.set_progress_handler(show_progress, PROGRESS_INTERVAL_STEPS)
         for line in _integrity_errors(connection):
             page = _PAGE.search(line)
             number = None if page is None else int(page[1])
@@ -82,19 +95,13 @@ def _header(path: Path) -> bytes:
         return file.read(HEADER_BYTES)
 
 
-def _integrity_errors(connection: sqlite3.Connection) -> Iterator[str]:
-    query = "SELECT integrity_check FROM pragma_integrity_check(?) LIMIT ?"
+def _integrity_errors(connection: apsw.Connection) -> Iterator[str]:
+    texts: list[str] = []
     try:
-        rows = connection.execute(query, (MAX_PAGE_FINDINGS, MAX_PAGE_FINDINGS)).fetchall()
-    except sqlite3.DatabaseError as error:
-        # SQLite aborted the check. Its first row still names the damaged pages.
-        rows = _first_integrity_error(connection, query) or [(f"SQLite cannot check it: {error}",)]
-    lines = (line.strip() for (text,) in rows for line in text.split("\n"))
+        for (text,) in connection.execute(f"PRAGMA integrity_check({MAX_PAGE_FINDINGS})"):
+            texts.append(str(text))
+    except READ_ERRORS as error:
+        # SQLite aborted the check. The rows before that still name damaged pages.
+        texts = texts or [f"SQLite cannot check it: {error}"]
+    lines = (line.strip() for text in texts for line in text.split("\n"))
     yield from (line for line in lines if line and line != "ok" and not line.startswith("***"))
-
-
-def _first_integrity_error(connection: sqlite3.Connection, query: str) -> list[tuple[str]]:
-    try:
-        return connection.execute(query, (MAX_PAGE_FINDINGS, 1)).fetchall()
-    except sqlite3.DatabaseError:
-        return []
