@@ -23,7 +23,7 @@ MAX_BACKOFF_S = 10.0
 RETRYABLE_STATUSES = frozenset({429, 502, 503, 504})
 """Temporary failures. The request is retried."""
 INTERNAL_ERROR = 500
-"""Also temporary on AWS: without a free Lambda function, API Gateway may answer so. Retried if the request has a key."""
+"""API Gateway's response if no Lambda function is free. Retried if the request has a key."""
 IDEMPOTENCY_KEY = "Idempotency-Key"
 
 T = TypeVar("T")
