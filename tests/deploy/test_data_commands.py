@@ -7,7 +7,9 @@ else that these commands need.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ from infra.deploy.data.organization_removal import OrganizationRemoval
 from infra.deploy.data.point_in_time import UnusableTable
 from infra.deploy.data.restore import RestoreResult, restore
 from infra.deploy.data.retire import retire
+from infra.deploy.stack import clients
 from infra.deploy.stack.stage import NotDeployed, Stage
 from infra.tools.view_rebuild import rebuild_all
 from tests.adapters.channels.queues import a_delivery
@@ -59,6 +62,10 @@ LOSSES: dict[str, Sequence[int]] = {
     "all but first": tuple(range(2, COMMITS + 1)),
     "all": tuple(range(1, COMMITS + 1)),
 }
+
+
+DAY_2_US = 1_793_577_600_000_000
+"""2 November 2026."""
 
 
 def yes(_: str) -> bool:
@@ -329,6 +336,32 @@ def test_retire_log_with_retention_gaps_succeeds(prod: StageUnderTest, before_us
     assert retire(stage_with_retention, "acme", before_us, prod.client, yes)
     assert with_retention.sessions(acme) == [kept]
     assert with_retention.publish(acme, "/again") == kept + 1
+
+
+@pytest.mark.parametrize(
+    ("before_us", "kept_days"),
+    [(None, ()), (DAY_2_US, ("2026-11-02", "2026-11-03"))],
+    ids=["all events", "old events"],
+)
+def test_retire_deletes_history_and_reports(
+    prod: StageUnderTest, before_us: int | None, kept_days: tuple[str, ...]
+) -> None:
+    """Files of the same days of two organizations, of which one number begins with the other."""
+    bucket, s3 = f"lake-{uuid.uuid4().hex}", clients.client("s3")
+    s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": s3.meta.region_name})
+    acme = prod.organization("acme", 1)
+    folders = ("lake/events", "lake/reports/job_runs", "lake/_parts/1/throughput")
+    files = {
+        server: [f"{folder}/server={server}/day=2026-11-0{day}/a.parquet" for folder in folders for day in (1, 2, 3)]
+        for server in (acme, 10 * acme)
+    }
+    pages = [f"lake/reports/report-{server}.html" for server in files]
+    for key in (*files[acme], *files[10 * acme], *pages, "lake/_exports/00000001.json"):
+        s3.put_object(Bucket=bucket, Key=key, Body=b"x")
+    assert retire(replace(prod.stage, export_bucket=bucket), "acme", before_us, prod.client, yes)
+    kept = [key for key in files[acme] if any(f"day={day}/" in key for day in kept_days)]
+    found = {file["Key"] for file in s3.list_objects_v2(Bucket=bucket)["Contents"]}
+    assert found == {*kept, *files[10 * acme], *pages[0 if kept else 1 :], "lake/_exports/00000001.json"}
 
 
 def test_retire_twice_changes_nothing(prod: StageUnderTest) -> None:

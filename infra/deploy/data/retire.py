@@ -1,8 +1,8 @@
 """`make retire STAGE=… ORG=…`: delete the events of an organization that has left.
 
-Deletes its observers, its log, its users' inboxes and the views of them. The organization stays in the directory, so
-its number is never reused, and new events get higher numbers. Readers that ask for deleted events get Torn. The
-command can be stopped and run again.
+Deletes its observers, its log, its users' inboxes, the views of them, and its history and reports. The organization
+stays in the directory, so its number is never reused, and new events get higher numbers. Readers that ask for deleted
+events get Torn. The command can be stopped and run again.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from chalicelib.domain import timestamps
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.organizations.organization import inbox_log
 from infra.deploy.build.package import STAGES
+from infra.deploy.data.lake_removal import delete_from_lake
 from infra.deploy.data.organization_removal import DeletionPlan, OrganizationRemoval
 from infra.deploy.stack import prompts
 from infra.deploy.stack.stacks import Stack
@@ -70,6 +71,9 @@ def retire(
         removal.rebuild_views(plan.server)
     if before_us is None:
         removal.delete_delivery_records(server)
+    if stage.export_bucket:
+        before_day = None if before_us is None else timestamps.iso(before_us)[:10]
+        print(f"{delete_from_lake(stage.export_bucket, server, before_day):,} files of history and reports deleted.")
     print(
         f"{name} is retired."
         if before_us is None

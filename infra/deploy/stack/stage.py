@@ -22,6 +22,8 @@ class Stage:
     outbox_queue_url: str = ""
     retention: str = ""
     """ISO 8601 duration. Empty: events are kept forever."""
+    export_bucket: str = ""
+    """Bucket of the exports and the lake."""
 
     @classmethod
     def from_stack(cls, name: str) -> Self:
@@ -36,6 +38,7 @@ class Stage:
             outputs["ViewsTableName"],
             outputs["OutboxQueueUrl"],
             stack.parameters().get("Retention", ""),
+            outputs.get("ExportBucketName", ""),
         )
 
     def components(self) -> Components:
