@@ -33,6 +33,7 @@ from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import as_delivery_queue, deliver_batch
 from chalicelib.wiring import Components, get_components
 from chalicelib.wiring.exports import report_publisher, table_exporter
+from chalicelib.wiring.reports import s3_pages
 from chalicelib.wiring.telemetry import telemetry_middleware
 
 app = Chalice(app_name="annals", configure_logs=False)
@@ -145,22 +146,24 @@ def export(event: dict[str, Any], context: object) -> None:
 
 @app.lambda_function(name="exported")
 def exported(event: dict[str, Any], context: object) -> None:
-    """Load exports into the history when their last file has arrived in S3."""
+    """Load exports into the history when their last file has arrived in S3, or when an earlier load has ended."""
     del context
     table_exporter(get_components()).handle_complete(exports.complete_export_ids(event))
 
 
 @app.lambda_function(name="reported")
 def reported(event: dict[str, Any], context: object) -> None:
-    """Publish a `report/ready` event to every organization when the reports job has succeeded."""
+    """Publish a `report/ready` event to each organization with a new page when the reports job has succeeded."""
     del context
     components, run = get_components(), exports.successful_job_run(event)
     if run is None or run.job != components.settings.exports.reports_job:
         return
-    url = components.settings.exports.report_url
+    url, periods = components.settings.exports.report_url, s3_pages(components).new_periods(run.run_id)
 
-    def facts_of(organization: Organization) -> dict[str, str]:
-        return {"link": report_link(url, organization)}
+    def facts_of(organization: Organization) -> dict[str, Any] | None:
+        if organization.server not in periods:
+            return None
+        return {"link": report_link(url, organization), "period": periods[organization.server]}
 
     report_publisher(components).publish_ready("report", facts_of, run.run_id)
 

@@ -4,7 +4,7 @@
 
 A run reads only files that changed since the last run. Partial aggregates of each history file are stored (`_parts`)
 and combined to runs. So a run that crosses midnight, or takes a week, is complete, and only the days that it touches
-are rewritten.
+are rewritten. A page is written if its tables changed, and the pages with news are recorded for the run.
 
 Spark distributes the work and brings related rows together: first partials by their keys, then runs by their days. The
 computations, on whole columns, are in `transforms`.
@@ -15,7 +15,7 @@ import sys
 import time
 import zlib
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Final
 
@@ -27,9 +27,9 @@ from pyspark.sql import DataFrame, SparkSession
 from glue_jobs.arguments import parse_arguments
 from glue_jobs.errors import HistoryError
 from glue_jobs.lake.lake import PARTIALS, REPORTS, EventFile, Lake, Load
-from glue_jobs.lake.partials import files_without_partials, read_keys, read_partials, write_partials
+from glue_jobs.lake.partials import files_without_partials, has_news, read_keys, read_partials, write_partials
 from glue_jobs.lake.report_writer import ReportFile, replace_days, write_day
-from glue_jobs.page.rendering import write_pages
+from glue_jobs.page.rendering import record_new_pages, write_pages
 from glue_jobs.spark.java import JavaNotFound
 from glue_jobs.spark.session import spark_session, task_count
 from glue_jobs.spark.shuffle import SHUFFLE_SCHEMA, ShuffleRow, from_batches, from_spark_row, group_tables, to_batches
@@ -58,39 +58,61 @@ Keys = Mapping[int, Mapping[str, pa.Array]]
 """Keys of partials by server and kind."""
 
 
+@dataclass(frozen=True, slots=True)
+class TableUpdate:
+    """An update of the tables by all loads that were not reported yet."""
+
+    loads: Sequence[Load]
+    """All loads that the tables include now."""
+    days: Days
+    """The days that were rewritten."""
+    servers_with_news: Collection[int]
+
+
 def main(argv: Sequence[str]) -> None:
     args = parse_arguments(
         argv,
         "Make reports of the history.",
         {"lake": "directory of the history"},
-        names='names of organizations as JSON: {"1": "acme"}',
+        names='names of organizations as JSON, in addition to those in the lake: {"1": "acme"}',
+        JOB_RUN_ID="id of this run, as Glue passes it; the new pages are recorded under it",
     )
     lake = Lake(args.lake.rstrip("/"))
     started_s = time.monotonic()
     try:
         names = {int(server): str(name) for server, name in json.loads(args.names or "{}").items()}
         with lake.storage.lock():
-            days = make_reports(lake)
-            pages = write_pages(lake, names, datetime.now(UTC))
+            update = update_tables(lake)
+            names = lake.organization_names() | names
+            pages = write_pages(lake, names, datetime.now(UTC), {server for server, _ in update.days})
+            if args.JOB_RUN_ID:
+                record_new_pages(
+                    lake, args.JOB_RUN_ID, [page for page in pages if page.server in update.servers_with_news]
+                )
+            mark_reported(lake, update)
     except (HistoryError, JavaNotFound) as error:
         sys.exit(f"No reports were made: {error}")
     print(
-        f"Reports of {len(days):,} days and {len(pages):,} pages in {time.monotonic() - started_s:.1f} s: "
+        f"Reports of {len(update.days):,} days and {len(pages):,} pages in {time.monotonic() - started_s:.1f} s: "
         f"{lake.url}/{REPORTS}"
     )
 
 
-def make_reports(lake: Lake) -> Days:
-    """Update the tables. Returns the days that were rewritten."""
-    loads = lake.loads()
+def update_tables(lake: Lake) -> TableUpdate:
+    """Update the tables by the loads that were not reported yet."""
+    loads = lake.complete_loads()
     content = lake.storage.read(REPORTED_LOADS)
     reported = set() if content is None else set(json.loads(content))
-    new = [load for load in loads if load.number not in reported]
-    days: Days = set()
-    if any(load.files for load in new):
-        days = make_tables(spark_session("reports"), lake, loads, {day for load in new for day in load.days})
-    lake.storage.write(REPORTED_LOADS, json.dumps([load.number for load in loads]).encode())
-    return days
+    new = [file for load in loads if load.number not in reported for file in load.files]
+    if not new:
+        return TableUpdate(loads, set(), set())
+    days = make_tables(spark_session("reports"), lake, loads, {(file.server, file.day) for file in new})
+    return TableUpdate(loads, days, {file.server for file in new if has_news(lake, file)})
+
+
+def mark_reported(lake: Lake, update: TableUpdate) -> None:
+    """Mark the loads of an update as reported. Comes last, so that an interrupted run is repeated as a whole."""
+    lake.storage.write(REPORTED_LOADS, json.dumps([load.number for load in update.loads]).encode())
 
 
 def make_tables(spark: SparkSession, lake: Lake, loads: Sequence[Load], touched: Days) -> Days:

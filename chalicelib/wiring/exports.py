@@ -3,6 +3,7 @@
 from chalicelib.services.exports.report_events import ReportPublisher
 from chalicelib.services.exports.table_export import TableExporter
 from chalicelib.wiring.components import Components
+from chalicelib.wiring.reports import s3_pages
 
 
 def table_exporter(components: Components) -> TableExporter:
@@ -15,7 +16,12 @@ def table_exporter(components: Components) -> TableExporter:
     exports_url = f"s3://{settings.bucket}/{settings.prefix}".rstrip("/")
     arguments = {"--exports": exports_url, "--lake": settings.lake_url}
     history_job = GlueJob(service_client(GLUE), settings.history_job, arguments)
-    return TableExporter(components.stores.views, exports, history_job, components.clock)
+
+    def save_names() -> None:
+        names = {organization.server: organization.name for organization in components.log.organizations.all()}
+        s3_pages(components).save_names(names)
+
+    return TableExporter(components.stores.views, exports, history_job, components.clock, save_names)
 
 
 def report_publisher(components: Components) -> ReportPublisher:

@@ -1,12 +1,13 @@
 """The lake: the history, its reports, and manifests of loads.
 
 A load is written to a staging directory first. Writing its manifest commits it: after that, this run or the next one
-moves the staged files into place. Staged files without a manifest are deleted.
+moves the staged files into place. Staged files without a manifest are deleted. In S3, reports may read the lake at the
+same time: they leave out a load until all its files are in place.
 """
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 from glue_jobs.lake.storage import Storage
@@ -15,6 +16,8 @@ from glue_jobs.transforms.commits import LoadedLog, Spans, merge_spans
 EVENTS: Final = "events"
 REPORTS: Final = "reports"
 PARTIALS: Final = "_parts"
+ORGANIZATIONS: Final = "_organizations.json"
+"""Names of the organizations by server. On AWS the function that starts the load writes this file."""
 _MANIFESTS: Final = "_exports"
 _STAGING: Final = "_aside"
 
@@ -70,9 +73,26 @@ class Lake:
                 loads.append(_load(content))
         return sorted(loads, key=lambda load: load.number)
 
+    def complete_loads(self) -> list[Load]:
+        """The loads whose files are all in place, oldest first. Can be called while another process loads exports.
+
+        Files that were deleted from the lake, such as those of a retired organization, are left out.
+        """
+        loads = self.loads()
+        # The staging directory of a load exists from before its manifest until all its files are in place.
+        staged = self._staged()
+        complete = [load for load in loads if str(load.number) not in staged]
+        existing = set(self.storage.files(EVENTS))
+        return [replace(load, files=[file for file in load.files if file.path in existing]) for load in complete]
+
+    def organization_names(self) -> dict[int, str]:
+        """Names of the organizations by server. Empty if they are not in the lake."""
+        content = self.storage.read(ORGANIZATIONS)
+        return {int(server): str(name) for server, name in json.loads(content or b"{}").items()}
+
     def recover(self) -> None:
         """Finish a committed load of an interrupted run, or delete its staged files."""
-        staged = {folder.rpartition("/")[2] for folder in self.storage.folders(_STAGING)}
+        staged = self._staged()
         for load in self.loads():
             if str(load.number) in staged:
                 self._move_into_place(load)
@@ -87,6 +107,10 @@ class Lake:
         self.storage.write(f"{_MANIFESTS}/{load.number:08d}.json", json.dumps(asdict(load), indent=1).encode())
         self._move_into_place(load)
         self.storage.remove(f"{_STAGING}/{load.number}")
+
+    def _staged(self) -> set[str]:
+        """Numbers of the loads that have a staging directory."""
+        return {folder.rpartition("/")[2] for folder in self.storage.folders(_STAGING)}
 
     def _move_into_place(self, load: Load) -> None:
         for file in load.files:

@@ -5,6 +5,7 @@ from contextlib import ExitStack
 from typing import Final
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet
 
 from glue_jobs.lake.lake import EVENTS, PARTIALS, EventFile, Lake
@@ -13,6 +14,8 @@ from glue_jobs.transforms.reports import GROUPING_KEYS, grouping_key, with_membe
 
 LAST_KIND: Final = "throughput"
 """The kind whose file is moved last. Where it exists, the files of all kinds exist."""
+
+_REPORT_READY: Final = "^report/ready(/|$)"
 
 _KEY_COLUMNS: Final[Mapping[str, tuple[str, ...]]] = {
     **GROUPING_KEYS,
@@ -45,6 +48,12 @@ def write_partials(lake: Lake, file: EventFile) -> None:
                 writers[kind].write_table(part)
     for kind in sorted(SCHEMAS, key=lambda kind: kind == LAST_KIND):
         storage.move(f"{_path(file, kind)}.new", _path(file, kind))
+
+
+def has_news(lake: Lake, file: EventFile) -> bool:
+    """Whether a file with partials has any event other than `report/ready`, which earlier reports caused."""
+    types = _read(lake, _path(file, "throughput"), ["type"])["type"]
+    return not pc.all(pc.match_substring_regex(types, _REPORT_READY)).as_py()
 
 
 def read_partials(lake: Lake, file: EventFile) -> dict[str, pa.Table]:

@@ -50,9 +50,9 @@ class Storage:
         files.create_dir(f"{root}/{path}".rpartition("/")[0], recursive=True)
         return files.open_output_stream(f"{root}/{path}")
 
-    def files(self, path: str) -> list[str]:
-        """All files below a directory, sorted. Empty if it does not exist."""
-        return self._list(path, recursive=True, kind=fs.FileType.File)
+    def files(self, path: str, recursive: bool = True) -> list[str]:
+        """The files below or directly in a directory, sorted. Empty if it does not exist."""
+        return self._list(path, recursive=recursive, kind=fs.FileType.File)
 
     def folders(self, path: str) -> list[str]:
         """The direct subdirectories, sorted."""

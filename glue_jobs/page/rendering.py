@@ -1,6 +1,8 @@
 """Renders the report pages, one HTML file per server."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Final
 
@@ -31,21 +33,47 @@ _TABLE_CONTENTS: Final = {
 }
 
 
-def write_pages(lake: Lake, names: Mapping[int, str], now: datetime) -> list[str]:
-    """Write the page of each server that has reports. Returns their paths."""
+NEW_PAGES: Final = "_new_pages"
+"""Directory with a file for each run, which lists the pages with news."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page of a server, and the first and last day of its tables."""
+
+    server: int
+    first: date
+    last: date
+
+    @property
+    def path(self) -> str:
+        return f"{REPORTS}/report-{self.server}.html"
+
+
+def write_pages(lake: Lake, names: Mapping[int, str], now: datetime, changed: Collection[int]) -> list[Page]:
+    """Write the pages of the servers whose tables changed, and missing ones. Returns the written pages."""
     environment = Environment(
         loader=PackageLoader("glue_jobs.page"), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
         lstrip_blocks=True,
     )  # fmt: skip
-    paths = []
+    pages = []
+    existing = set(lake.storage.files(REPORTS, recursive=False))
     for server in servers_with_reports(lake):
-        tables = find_tables(lake, server)
-        if tables.days:
-            path = f"{REPORTS}/report-{server}.html"
-            name = formatting.name(names.get(server) or f"Organization {server}")
-            lake.storage.write(path, _render(environment, tables, name, now).encode())
-            paths.append(path)
-    return paths
+        if server in changed or f"{REPORTS}/report-{server}.html" not in existing:
+            tables = find_tables(lake, server)
+            if tables.days:
+                page = Page(server, min(tables.days), max(tables.days))
+                name = formatting.name(names.get(server) or f"Organization {server}")
+                lake.storage.write(page.path, _render(environment, tables, name, now).encode())
+                pages.append(page)
+    return pages
+
+
+def record_new_pages(lake: Lake, run: str, pages: Iterable[Page]) -> None:
+    """Record the pages with news under the id of the run, for the event that announces them."""
+    periods = {page.server: {"from": page.first.isoformat(), "to": page.last.isoformat()} for page in pages}
+    content = {"pages": [{"server": server, "period": period} for server, period in periods.items()]}
+    lake.storage.write(f"{NEW_PAGES}/{run}.json", json.dumps(content).encode())
 
 
 def _render(environment: Environment, tables: ServerTables, name: str, now: datetime) -> str:

@@ -45,8 +45,8 @@ def required_permissions(service: str, operation: str, params: Mapping[str, Any]
         case "ses", "SendEmail" if "Raw" in params["Content"]:
             sender = place.arn("ses", f"identity/{params['FromEmailAddress']}")
             yield from (Permission(action, sender) for action in RAW_MAIL_ACTIONS)
-        case "s3", "GetObject":
-            yield Permission("s3:GetObject", f"arn:aws:s3:::{params['Bucket']}/{params['Key']}")
+        case "s3", "GetObject" | "PutObject":
+            yield Permission(f"s3:{operation}", f"arn:aws:s3:::{params['Bucket']}/{params['Key']}")
         case "glue", "StartJobRun":
             yield Permission("glue:StartJobRun", place.arn("glue", f"job/{params['JobName']}"))
         case _:

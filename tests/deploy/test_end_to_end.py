@@ -471,7 +471,7 @@ def test_clean_closes_timed_out_job_once(deployment: Deployment, member: Member)
     assert [("finishedAt" in member.get(f"/jobs/{number}")) for number in (1, 2)] == [True, False]
 
 
-def test_export_is_started_and_loaded_on_arrival(deployment: Deployment) -> None:
+def test_export_is_started_and_loaded_on_arrival(deployment: Deployment, member: Member) -> None:
     """ministack exports no files, so the test writes the manifest. The job that loads it does nothing."""
     assert deployment.invoke("Export", payload("scheduled_event")) is None
     table = deployment.environment["LOG_TABLE_ARN"]
@@ -487,6 +487,11 @@ def test_export_is_started_and_loaded_on_arrival(deployment: Deployment) -> None
         Body=b"{}",
     )
     (loaded,) = eventually(lambda: _ledger(deployment), lambda exports: exports[0]["state"] == "loaded")
+    names = deployment.aws("s3").get_object(
+        Bucket=deployment.outputs["ExportBucketName"], Key="lake/_organizations.json"
+    )
+    with names["Body"] as body:
+        assert json.loads(body.read())[str(member.server)] == member.organization
     assert loaded["run"] in [run["Id"] for run in deployment.aws("glue").get_job_runs(JobName=name)["JobRuns"]]
 
 
@@ -503,9 +508,16 @@ def _ledger(deployment: Deployment) -> list[Json]:
 def test_finished_report_is_published_to_organizations(deployment: Deployment, member: Member) -> None:
     event = payload("glue_job_state_change")
     event["detail"]["jobName"] = deployment.environment["REPORTS_JOB"]
+    period = {"from": "2026-11-01", "to": "2026-11-16"}
+    deployment.aws("s3").put_object(
+        Bucket=deployment.outputs["ExportBucketName"],
+        Key=f"lake/_new_pages/{event['detail']['jobRunId']}.json",
+        Body=json.dumps({"pages": [{"server": member.server, "period": period}]}).encode(),
+    )
     for _ in range(2):
         assert deployment.invoke("Reported", event) is None
-    assert [event["type"] for event in member.log()] == [["report", "ready", "report"]]
+    (ready,) = member.log()
+    assert (ready["type"], ready["payload"]["data"]["period"]) == (["report", "ready", "report"], period)
 
 
 # The template, as the emulator deployed it.

@@ -41,6 +41,7 @@ PATTERNS = {
     "${LogTable.Arn}/export/*": "AWS names exports",
     "arn:${AWS::Partition}:s3:::${AWS::StackName}-${AWS::AccountId}-${AWS::Region}/exports/*": "and their files",
     "arn:${AWS::Partition}:s3:::${AWS::StackName}-${AWS::AccountId}-${AWS::Region}/lake/reports/*": "a page each",
+    "arn:${AWS::Partition}:s3:::${AWS::StackName}-${AWS::AccountId}-${AWS::Region}/lake/_new_pages/*": "a list per run",
     "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "each observer may have another sender",
 }
 """Resource patterns in policies, and why they cannot be exact."""
@@ -86,6 +87,8 @@ def _create_resources(stack: Stack) -> ServiceClient:
     stack.urls["OutboxQueue"] = queues.call("CreateQueue", queue)["QueueUrl"]
     job = stack.environment()["HISTORY_JOB"]
     boto3.client("sesv2").create_email_identity(EmailIdentity="example.org")
+    location = {"LocationConstraint": REGION}
+    boto3.client("s3").create_bucket(Bucket=stack.environment()["EXPORT_BUCKET"], CreateBucketConfiguration=location)
     boto3.client("glue").create_job(Name=job, Role="glue", Command={"Name": "glueetl"})
     return queues
 

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from glue_jobs.history import load_exports
 from glue_jobs.lake.lake import Lake
 from glue_jobs.lake.storage import Storage
-from glue_jobs.reports import make_reports
+from glue_jobs.reports import mark_reported, update_tables
 from glue_jobs.schemas import TABLES
 from tests.glue import reference_reports
 from tests.glue.export_writer import Commit, Export, write_exports
@@ -49,7 +49,14 @@ class Workspace:
         """Load exports and make reports. Returns the rewritten days."""
         write_exports(self.exports, exports)
         load_exports(Storage(str(self.exports)), Lake(str(self.lake)))
-        return set(make_reports(Lake(str(self.lake))))
+        return self.update()
+
+    def update(self) -> set[tuple[int, str]]:
+        """Update the tables. Returns the rewritten days."""
+        lake = Lake(str(self.lake))
+        update = update_tables(lake)
+        mark_reported(lake, update)
+        return set(update.days)
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables of the reports."""
@@ -122,7 +129,7 @@ def test_reports_without_new_exports_change_nothing(workspace: Workspace) -> Non
     exports = split_exports(_sort_by_time(month_history(11, jobs=40, orders=20, pushes=10)), 1)
     workspace.report(exports)
     before = workspace.files()
-    assert make_reports(Lake(str(workspace.lake))) == set()
+    assert workspace.update() == set()
     assert workspace.files() == before
 
 
@@ -138,7 +145,7 @@ def test_reports_after_interruption_are_completed(workspace: Workspace) -> None:
     partial = next((workspace.lake / "_parts").rglob("throughput/*/*/*.parquet"))
     partial.rename(partial.with_suffix(".parquet.new"))
     next((workspace.lake / "reports" / "job_runs").rglob("*.parquet")).unlink()
-    make_reports(Lake(str(workspace.lake)))
+    workspace.update()
     assert_same(workspace.tables(), reference_reports.tables(workspace.exports))
 
 

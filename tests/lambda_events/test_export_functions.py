@@ -7,10 +7,12 @@ The tests of the services cover the rest.
 import json
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import boto3  # type: ignore[import-untyped]
 import pytest
 
 import app
@@ -23,6 +25,8 @@ from chalicelib.lambda_events import exports
 
 EVENTS = Path(__file__).parent.parent / "events"
 BUCKET = "annals-exports"
+LAKE = "annals-lake"
+PERIOD = {"from": "2026-11-01", "to": "2026-11-16"}
 Function = Callable[[dict[str, Any], object], None]
 EXPORT: Function = app.export
 EXPORTED: Function = app.exported
@@ -95,10 +99,13 @@ def components(
         "LOG_TABLE_ARN": ministack_client.call("DescribeTable", {"TableName": log_table})["Table"]["TableArn"],
         "EXPORT_BUCKET": BUCKET,
         "EXPORT_PREFIX": "log of/2026",
-        "LAKE_URL": "s3://annals-lake",
+        "LAKE_URL": f"s3://{LAKE}/lake",
         "REPORT_URL": "https://reports.example.org/report-{server}.html",
     }.items():
         monkeypatch.setenv(name, value)
+    s3 = boto3.client("s3")
+    with suppress(s3.exceptions.BucketAlreadyOwnedByYou):
+        s3.create_bucket(Bucket=LAKE, CreateBucketConfiguration={"LocationConstraint": s3.meta.region_name})
     wiring.get_components.cache_clear()
     components = wiring.get_components()
     for name in ("acme", "other"):
@@ -146,7 +153,7 @@ def test_exported_repeated_summary_starts_history_job_once(components: wiring.Co
     (export,) = ledger(components)
     for _ in range(2):
         EXPORTED(summary_arrived(export.id), CONTEXT)
-    arguments = {"--exports": f"s3://{BUCKET}/log of/2026", "--lake": "s3://annals-lake"}
+    arguments = {"--exports": f"s3://{BUCKET}/log of/2026", "--lake": f"s3://{LAKE}/lake"}
     assert glue.requested == [{"JobName": "annals-history", "Arguments": arguments}]
     (loaded,) = ledger(components)
     assert (loaded.state, loaded.run) == ("loaded", "jr_1")
@@ -163,13 +170,43 @@ def test_exported_while_history_job_runs_raises_busy(components: wiring.Componen
     assert (len(glue.requested), ledger(components)[0].state) == (1, "loaded")
 
 
+@pytest.mark.parametrize("state", ["SUCCEEDED", "FAILED", "TIMEOUT", "STOPPED"])
+def test_exported_at_end_of_history_job_loads_waiting(state: str, components: wiring.Components, glue: Glue) -> None:
+    EXPORT(SCHEDULED, CONTEXT)
+    (export,) = ledger(components)
+    glue.is_running = True
+    with pytest.raises(Busy):
+        EXPORTED(summary_arrived(export.id), CONTEXT)
+    glue.is_running = False
+    event = payload("glue_job_state_change")
+    event["detail"] |= {"jobName": "annals-history", "state": state}
+    EXPORTED(event, CONTEXT)
+    assert (len(glue.requested), ledger(components)[0].state) == (1, "loaded")
+
+
+def test_exported_writes_names_of_organizations_to_lake(components: wiring.Components) -> None:
+    EXPORT(SCHEDULED, CONTEXT)
+    (export,) = ledger(components)
+    EXPORTED(summary_arrived(export.id), CONTEXT)
+    with boto3.client("s3").get_object(Bucket=LAKE, Key="lake/_organizations.json")["Body"] as names:
+        assert json.loads(names.read()) == {"1": "acme", "2": "other"}
+
+
 def test_exported_unknown_export_starts_nothing(components: wiring.Components, glue: Glue) -> None:
     EXPORT(SCHEDULED, CONTEXT)
     EXPORTED(payload("s3_manifest_summary"), CONTEXT)
     assert (glue.requested, len(ledger(components))) == ([], 1)
 
 
+def record_new_pages(*servers: int) -> None:
+    """The list of new pages, as the reports job writes it."""
+    pages = {"pages": [{"server": server, "period": PERIOD} for server in servers]}
+    run = payload("glue_job_state_change")["detail"]["jobRunId"]
+    boto3.client("s3").put_object(Bucket=LAKE, Key=f"lake/_new_pages/{run}.json", Body=json.dumps(pages).encode())
+
+
 def test_reported_repeated_publishes_one_event_per_log(components: wiring.Components) -> None:
+    record_new_pages(1, 2)
     for _ in range(2):
         REPORTED(payload("glue_job_state_change"), CONTEXT)
     for server in (1, 2):
@@ -179,7 +216,14 @@ def test_reported_repeated_publishes_one_event_per_log(components: wiring.Compon
         assert event.fields.payload["data"] == {
             "name": "report",
             "link": f"https://reports.example.org/report-{server}.html",
+            "period": PERIOD,
         }
+
+
+def test_reported_publishes_only_where_a_page_is_new(components: wiring.Components) -> None:
+    record_new_pages(2)
+    REPORTED(payload("glue_job_state_change"), CONTEXT)
+    assert [components.stores.log.head(server).session for server in (1, 2)] == [0, 1]
 
 
 @pytest.mark.parametrize("change", [{"state": "FAILED"}, {"jobName": "annals-history"}, {"jobRunId": None}])

@@ -3,6 +3,8 @@
 A shell script replaces the Spark jobs and records how it is called.
 """
 
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,13 @@ from infra.server.commands.report import StepFailed, report
 from tests.server.export_reader import read_commits
 from tests.serving import run_server
 
-DAYS = ("2026-11-13", "2026-11-14", "2026-11-15")
+PERIOD = {"from": "2026-11-13", "to": "2026-11-15"}
+NEW_PAGES = [{"server": server, "period": PERIOD} for server in (1, 2)]
+NO_PAGES = (
+    'case "$*" in *--JOB_RUN_ID*) ;; *) exit ;; esac',
+    'mkdir -p "$8/_new_pages"; echo "{\\"pages\\": []}" > "$8/_new_pages/$6.json"',
+)
+"""Lines of a script that makes no page."""
 
 
 @pytest.fixture
@@ -29,14 +37,16 @@ def components(tmp_path: Path) -> Iterator[Components]:
 
 @pytest.fixture
 def python(tmp_path: Path) -> Path:
-    """A script in place of the interpreter that runs the jobs."""
-    folders = " ".join(f'"$lake/events/server={server}/day={day}"' for server in (1, 2) for day in DAYS)
+    """A script in place of the interpreter that runs the jobs. The first run makes two pages, later ones none."""
     return _script(
         tmp_path,
         f'echo "$@" >> "{tmp_path}/calls"',
+        'case "$*" in *--JOB_RUN_ID*) run=$6 ;; *) exit ;; esac',
         "while [ $# -gt 1 ]; do shift; done; lake=$1",
-        f'mkdir -p "$lake/reports" {folders}',
+        'pages=; mkdir -p "$lake/reports" "$lake/_new_pages"',
+        f"test -e \"$lake/reports/report-1.html\" || pages='{json.dumps(NEW_PAGES)[1:-1]}'",
         'for n in 1 2; do echo "<html>" > "$lake/reports/report-$n.html"; done',
+        'echo "{\\"pages\\": [$pages]}" > "$lake/_new_pages/$run.json"',
     )
 
 
@@ -49,10 +59,10 @@ def test_report_runs_the_jobs_and_publishes_an_event_per_log(
         "acme": data / "lake" / "reports" / "report-1.html",
         "other": data / "lake" / "reports" / "report-2.html",
     }
-    assert (tmp_path / "calls").read_text().splitlines() == [
-        f"-m glue_jobs.history --exports {data}/exports --lake {data}/lake",
-        f'-m glue_jobs.reports --names {{"1": "acme", "2": "other"}} --lake {data}/lake',
-    ]
+    history, reports = (tmp_path / "calls").read_text().splitlines()
+    assert history == f"-m glue_jobs.history --exports {data}/exports --lake {data}/lake"
+    names = re.escape('{"1": "acme", "2": "other"}')
+    assert re.fullmatch(f"-m glue_jobs.reports --names {names} --JOB_RUN_ID [0-9a-f]+ --lake {data}/lake", reports)
     for server, page in zip((1, 2), pages.values(), strict=True):
         (commit,) = components.stores.log.read(server, 0)
         (event,) = commit.events
@@ -67,6 +77,12 @@ def test_next_export_contains_the_report_event(components: Components, python: P
     report(components, python)
     report(components, python)
     assert read_commits(tmp_path / "data" / "exports") == [(1, 1), (2, 1)]
+
+
+def test_report_without_new_page_publishes_no_event(components: Components, python: Path) -> None:
+    pages = report(components, python)
+    assert report(components, python) == pages
+    assert [components.stores.log.head(server).session for server in (1, 2)] == [1, 1]
 
 
 def test_running_server_delivers_the_report_event(python: Path, tmp_path: Path) -> None:
@@ -88,7 +104,7 @@ def test_running_server_delivers_the_report_event(python: Path, tmp_path: Path) 
     [
         (["exit 3"], "glue_jobs.history ended with status 3"),
         (['[ "$2" = glue_jobs.history ]'], "glue_jobs.reports ended with status 1"),
-        (["true"], "there are no events to report"),
+        ([*NO_PAGES], "there are no events to report"),
     ],
 )
 def test_failed_step_publishes_no_event(lines: list[str], reason: str, components: Components, tmp_path: Path) -> None:
@@ -114,5 +130,5 @@ def _facts(page: Path) -> dict[str, Any]:
         "name": "report",
         "page": str(page),
         "link": page.as_uri(),
-        "period": {"from": DAYS[0], "to": DAYS[-1]},
+        "period": PERIOD,
     }

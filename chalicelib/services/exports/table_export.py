@@ -6,7 +6,7 @@ functions proceeds.
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Literal, Protocol
@@ -59,6 +59,8 @@ class TableExporter:
     exports: TableExports
     history_job: HistoryJob
     clock: Clock
+    save_names: Callable[[], None]
+    """Saves the names of the organizations for the reports that follow a load."""
 
     def run(self) -> None:
         """Check on the exports in progress, then start those that are due. Runs by schedule."""
@@ -73,13 +75,14 @@ class TableExporter:
             last = self._start(entry).export
 
     def handle_complete(self, ids: Sequence[str]) -> None:
-        """Load exports whose files have arrived. Can be repeated. Raises `Busy` if the job cannot start yet."""
-        entries = {entry.export.id: entry for entry in self._entries()}
-        for export_id in ids:
-            if export_id not in entries:
-                _log.warning("ignored export %s, which is not in the ledger", export_id)
-        arrived = [self._mark_arrived(entries[export_id]) for export_id in ids if export_id in entries]
-        if not self._load(arrived):
+        """Load these exports, whose files have arrived, and those that wait for the job. Can be repeated.
+
+        Raises `Busy` if the job cannot start yet. Call again when its run has ended.
+        """
+        entries = self._entries()
+        for export_id in set(ids) - {entry.export.id for entry in entries}:
+            _log.warning("ignored export %s, which is not in the ledger", export_id)
+        if not self._load([self._mark_arrived(entry) if entry.export.id in ids else entry for entry in entries]):
             raise Busy("the history job is running. The new exports are loaded when it has ended")
 
     def _advance(self, entry: LedgerEntry) -> LedgerEntry:
@@ -123,6 +126,8 @@ class TableExporter:
         """Start the job if there are exports to load. Returns False if it cannot start now."""
         now_s = self._now_s()
         loading = [entry.with_state(now_s, "loading") for entry in entries if _must_load(entry.export, now_s)]
+        if loading:
+            self.save_names()
         # A concurrent function may have claimed some of them.
         claimed = [entry for entry in loading if self._save(entry)]
         if not claimed:

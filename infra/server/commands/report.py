@@ -1,4 +1,5 @@
-"""`make report`: export the local log, load the history, create the report pages, and publish `report/ready` events.
+"""`make report`: export the local log, load the history, create the report pages, and publish `report/ready` events
+about new ones.
 
 Each organization has a page of its own. The event is appended to the log directly and not through the server's API.
 This works without a running server and without a token, and a running server notices commits of other processes.
@@ -6,12 +7,14 @@ This works without a running server and without a token, and a running server no
 
 import json
 import os
+import secrets
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from chalicelib.adapters.report_pages import FilePages
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.organizations.organization import Organization
 from chalicelib.services.exports.report_events import report_link
@@ -49,19 +52,26 @@ def report(components: Components, python: Path) -> dict[str, Path]:
         print("There are no new commits since the last export.")
     names = {str(organization.server): organization.name for organization in components.log.organizations.all()}
     _run("Loading the history", python, "glue_jobs.history", ["--exports", str(exports.directory.resolve())], lake)
-    _run("Creating the reports", python, "glue_jobs.reports", ["--names", json.dumps(names)], lake)
+    run = secrets.token_hex(8)
+    _run("Creating the reports", python, "glue_jobs.reports", ["--names", json.dumps(names), "--JOB_RUN_ID", run], lake)
+    periods = FilePages(lake).new_periods(run)
 
     def page_of(organization: Organization) -> Path:
         return lake / "reports" / f"{REPORT_NAME}-{organization.server}.html"
 
     def facts_of(organization: Organization) -> Mapping[str, Any] | None:
-        page = page_of(organization)
-        return _report_facts(page, lake, exports.report_url, organization) if page.exists() else None
+        if organization.server not in periods:
+            return None
+        page = page_of(organization).resolve()
+        link = report_link(exports.report_url, organization) if exports.report_url else page.as_uri()
+        return {"page": str(page), "link": link, "period": periods[organization.server]}
 
-    reported = report_publisher(components).publish_ready(REPORT_NAME, facts_of)
-    if not reported:
+    report_publisher(components).publish_ready(REPORT_NAME, facts_of)
+    pages = {organization.name: page_of(organization) for organization in components.log.organizations.all()}
+    existing = {name: page for name, page in pages.items() if page.exists()}
+    if not existing:
         raise StepFailed("there are no events to report; publish some, or try `make demo`")
-    return {organization.name: page_of(organization) for organization in reported}
+    return existing
 
 
 def _run(title: str, python: Path, module: str, arguments: Sequence[str], lake: Path) -> None:
@@ -74,15 +84,6 @@ def _run(title: str, python: Path, module: str, arguments: Sequence[str], lake: 
         raise StepFailed(f"{module} cannot run: {error}") from error
     if process.returncode:
         raise StepFailed(f"{module} ended with status {process.returncode}")
-
-
-def _report_facts(page: Path, lake: Path, url: str, organization: Organization) -> Mapping[str, Any]:
-    """The fields of the event: the page and the first and last day with events."""
-    folders = (lake / "events" / f"server={organization.server}").glob("day=*")
-    days = sorted(path.name.removeprefix("day=") for path in folders)
-    period = {"period": {"from": days[0], "to": days[-1]}} if days else {}
-    link = report_link(url, organization) if url else page.resolve().as_uri()
-    return {"page": str(page.resolve()), "link": link, **period}
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ def metrics(lake: Lake, last: str, server: int = 1) -> Metrics:
 
 
 def page(lake: Lake, names: Mapping[int, str] | None = None, server: int = 1) -> str:
-    write_pages(lake, names or {}, NOW)
+    write_pages(lake, names or {}, NOW, {server})
     return (Path(lake.url) / "reports" / f"report-{server}.html").read_text()
 
 

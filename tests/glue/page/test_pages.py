@@ -48,7 +48,8 @@ def test_write_pages_writes_one_page_per_server(tmp_path: Path) -> None:
     for server in (1, 3, 20):
         write_lake(tmp_path, {_DAY: events(_DAY, job=server)}, server)
     lake = write_lake(tmp_path, {}, 4)
-    assert write_pages(lake, {3: "acme & sons"}, NOW) == [f"reports/report-{server}.html" for server in (1, 3, 20)]
+    pages = write_pages(lake, {3: "acme & sons"}, NOW, changed=())
+    assert [page.path for page in pages] == [f"reports/report-{server}.html" for server in (1, 3, 20)]
     titles = [
         read((tmp_path / f"reports/report-{server}.html").read_text())[0].find_all("h1")[0].text_content
         for server in (1, 3, 20)
@@ -57,7 +58,7 @@ def test_write_pages_writes_one_page_per_server(tmp_path: Path) -> None:
 
 
 def test_write_pages_empty_lake_writes_none(tmp_path: Path) -> None:
-    assert write_pages(write_lake(tmp_path, {}), {}, NOW) == []
+    assert write_pages(write_lake(tmp_path, {}), {}, NOW, changed=()) == []
 
 
 def test_page_shows_period_and_time_made(tmp_path: Path) -> None:
@@ -208,7 +209,7 @@ def test_page_same_data_gives_same_bytes(tmp_path: Path) -> None:
     days = {day: one_row_per_table(day) for day in ("2026-09-01", "2026-10-30", _DAY)}
     one, other = (page(write_lake(tmp_path / name, days)) for name in ("one", "other"))
     assert one == other
-    write_pages(write_lake(tmp_path / "one", {}), {}, datetime(2026, 12, 24, 18, tzinfo=UTC))
+    write_pages(write_lake(tmp_path / "one", {}), {}, datetime(2026, 12, 24, 18, tzinfo=UTC), changed={1})
     later = (tmp_path / "one/reports/report-1.html").read_text()
     assert later == one.replace("2026-11-01 07:30", "2026-12-24 18:00")
 

@@ -78,10 +78,15 @@ class ExportSetup:
     world: World
     aws: FakeExports = field(default_factory=FakeExports)
     job: FakeHistoryJob = field(default_factory=FakeHistoryJob)
+    saved_names: int = 0
+    """How often the names of the organizations were saved."""
 
     @property
     def exporter(self) -> TableExporter:
-        return TableExporter(self.views, self.aws, self.job, self.world.clock)
+        return TableExporter(self.views, self.aws, self.job, self.world.clock, self.save_names)
+
+    def save_names(self) -> None:
+        self.saved_names += 1
 
     def run(self, after_s: int = 0) -> None:
         """Run the schedule after this time."""
@@ -208,10 +213,38 @@ def test_handle_complete_while_job_runs_raises_busy(setup: ExportSetup) -> None:
     assert (setup.job.runs, setup.states()) == (1, ["loaded"])
 
 
+def test_handle_complete_after_busy_run_loads_waiting_export(setup: ExportSetup) -> None:
+    """The end of the run is the only event that comes. Until the next schedule it may take a day."""
+    setup.run()
+    ids, setup.job.is_running = setup.aws.end_all("COMPLETED"), True
+    with pytest.raises(Busy):
+        setup.exporter.handle_complete(ids)
+    setup.job.is_running = False
+    setup.exporter.handle_complete([])
+    setup.exporter.handle_complete([])
+    assert (setup.job.runs, setup.states()) == (1, ["loaded"])
+
+
+def test_handle_complete_of_nothing_starts_nothing(setup: ExportSetup) -> None:
+    """It must not start exports: their loads would end, and start the next ones."""
+    setup.run()
+    setup.world.now_ms += 86_400_000
+    setup.exporter.handle_complete([])
+    assert (setup.job.runs, setup.states(), setup.saved_names) == (0, ["started"], 0)
+
+
+def test_load_saves_names_before_it_starts_the_job(setup: ExportSetup) -> None:
+    setup.run()
+    crashing = TableExporter(setup.views, setup.aws, _CrashingJob(), setup.world.clock, setup.save_names)
+    with pytest.raises(KeyboardInterrupt):
+        crashing.handle_complete(setup.aws.end_all("COMPLETED"))
+    assert setup.saved_names == 1
+
+
 def test_run_after_crash_at_job_start_retries_after_timeout(setup: ExportSetup) -> None:
     setup.run()
     ids = setup.aws.end_all("COMPLETED")
-    crashing = TableExporter(setup.views, setup.aws, _CrashingJob(), setup.world.clock)
+    crashing = TableExporter(setup.views, setup.aws, _CrashingJob(), setup.world.clock, setup.save_names)
     with pytest.raises(KeyboardInterrupt):
         crashing.handle_complete(ids)
     assert setup.states() == ["loading"]
@@ -226,14 +259,14 @@ def test_run_concurrently_replaces_expired_span_once(setup: ExportSetup) -> None
     setup.aws.end_all("FAILED")
     setup.aws.earliest_s = NOW_S + 3600
     setup.world.now_ms += 7_200_000
-    TableExporter(_RacingViews(setup), setup.aws, setup.job, setup.world.clock).run()
+    TableExporter(_RacingViews(setup), setup.aws, setup.job, setup.world.clock, setup.save_names).run()
     assert (spans(setup), setup.states()) == ([(FULL, 0, 7200)], ["started"])
 
 
 def test_run_concurrently_plans_span_once(setup: ExportSetup) -> None:
     setup.run()
     setup.world.now_ms += 3_600_000
-    TableExporter(_RacingViews(setup), setup.aws, setup.job, setup.world.clock).run()
+    TableExporter(_RacingViews(setup), setup.aws, setup.job, setup.world.clock, setup.save_names).run()
     assert spans(setup) == [(FULL, 0, 0), (INCREMENTAL, 0, 3600)]
     assert (len(setup.aws.tokens), setup.states()) == (2, ["started", "started"])
 
