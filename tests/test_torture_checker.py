@@ -55,7 +55,7 @@ UNREAD = replace(EVIDENCE, readings=())
 
 
 def edited(session: int, **changes: object) -> Log:
-    return [replace(commit, **changes) if commit.session == session else commit for commit in GOOD]  # type: ignore[arg-type]
+    return [commit._replace(**changes) if commit.session == session else commit for commit in GOOD]  # type: ignore[arg-type]
 
 
 def with_texts(session: int, texts: Sequence[str]) -> Log:
@@ -126,8 +126,8 @@ def test_checker_finds_bad_log(log: Log, kinds: set[Kind]) -> None:
 
 def test_checker_finds_events_swapped_between_requests() -> None:
     log = list(GOOD)
-    log[1] = replace(log[1], body=join_body([a_text("b", 0), a_text("c", 1), a_text("b", 2)]))
-    log[2] = replace(log[2], body=join_body([a_text("c", 0), a_text("b", 1), a_text("c", 2)]))
+    log[1] = log[1]._replace(body=join_body([a_text("b", 0), a_text("c", 1), a_text("b", 2)]))
+    log[2] = log[2]._replace(body=join_body([a_text("c", 0), a_text("b", 1), a_text("c", 2)]))
     assert Kind.TORN in {violation.kind for violation in violations(log, UNREAD)}
 
 

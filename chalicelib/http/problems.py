@@ -44,7 +44,10 @@ def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
 
     @functools.wraps(view)
     def handling(*args: P.args, **kwargs: P.kwargs) -> Response:
-        response = _respond(lambda: view(*args, **kwargs))
+        try:
+            response = view(*args, **kwargs)
+        except Exception as error:  # every error becomes a response
+            return _problem_from_exception(error)
         if isinstance(response, SuspendableResponse):
             response.steps = _guard_steps(response.steps)
         return response
@@ -54,12 +57,8 @@ def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
 
 def resolve(response: DeferredResponse) -> Response:
     """Wait for the outcome of a deferred response and render it. A refusal becomes a problem document."""
-    return _respond(lambda: response.render(response.future.result()))
-
-
-def _respond(respond: Callable[[], Response]) -> Response:
     try:
-        return respond()
+        return response.render(response.future.result())
     except Exception as error:  # every error becomes a response
         return _problem_from_exception(error)
 

@@ -1,7 +1,6 @@
 """Commits: their bodies, and the continuity of the log."""
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -119,7 +118,7 @@ def test_join_body_puts_one_event_per_line() -> None:
 
 @pytest.mark.parametrize("event_count", [1, 3], ids=["too many events", "too few events"])
 def test_commit_texts_of_wrong_number_raise_log_broken(event_count: int) -> None:
-    commit = replace(a_commit(texts=(a_text("/a"), a_text("/b"))), event_count=event_count)
+    commit = a_commit(texts=(a_text("/a"), a_text("/b")))._replace(event_count=event_count)
     with pytest.raises(LogBroken, match=f"session 1 of server 1 has 2 events, expected {event_count}"):
         commit.texts  # noqa: B018
 

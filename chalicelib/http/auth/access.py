@@ -13,7 +13,7 @@ from chalicelib.http.auth.caller import Caller
 from chalicelib.wiring import Components, get_components
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Context:
     """An authenticated request."""
 
@@ -22,7 +22,7 @@ class Context:
     components: Components
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LogContext(Context):
     """An authenticated request for the log of one organization."""
 

@@ -219,10 +219,12 @@ class Appender:
 
     def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
         # Read the cached head once: other threads may update it, and a commit in between must not go unchecked.
-        base_head = plan.base_heads.setdefault(append.server, self.head(append.server))
-        self._check_condition(append, base_head, plan)
-        head = plan.new_heads.get(append.server, base_head)
-        commit = next_commit(head, append, plan.now_ms)
+        base_head = plan.base_heads.get(append.server)
+        if base_head is None:
+            base_head = plan.base_heads[append.server] = self.head(append.server)
+        if append.condition is not None:
+            self._check_condition(append, append.condition, base_head, plan)
+        commit = next_commit(plan.new_heads.get(append.server, base_head), append, plan.now_ms)
         if commit.last_event_id >= EVENT_ID_END:
             raise Busy("the clock is beyond the year 2255")
         plan.commits.append(commit)
@@ -240,13 +242,11 @@ class Appender:
             )
         return Appended(commit)
 
-    def _check_condition(self, append: Append, base_head: Head, plan: WritePlan) -> None:
+    def _check_condition(self, append: Append, condition: AppendCondition, base_head: Head, plan: WritePlan) -> None:
         """Check the commits since `precheck`, up to `base_head` at least. The conditional write covers later ones."""
-        if append.condition is None:
-            return
         verified = append.verified_head or Head(append.server)
         tail = self._log.read(append.server, verified.session) if verified.session < base_head.session else iter(())
-        _reject_match(append.condition, chain(verify_contiguous(verified, tail), plan.commits_of(append.server)))
+        _reject_match(condition, chain(verify_contiguous(verified, tail), plan.commits_of(append.server)))
 
     def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
         """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""

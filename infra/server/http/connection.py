@@ -49,6 +49,11 @@ class Connection:
         self._parser = RequestParser(self._on_begin, self._on_request, self._on_expect_continue)
 
     @property
+    def has_input(self) -> bool:
+        """Whether there is input, its end, or invalid input, that has not been handled."""
+        return bool(self._buffer or self.requests) or self.is_eof or self.rejection is not None
+
+    @property
     def body_bytes(self) -> int:
         """Memory used for the bodies of the current request and of the request that is not complete."""
         return self.active_body_bytes + self._parser.body_bytes

@@ -1,6 +1,7 @@
 """HTTP/1.1 responses: from the app's `Response` to bytes, with waits in between for responses in steps."""
 
 from collections.abc import Callable, Generator
+from functools import lru_cache
 from http import HTTPStatus
 
 from chalice.app import Response
@@ -36,14 +37,19 @@ def single_step(data: bytes) -> Steps:
 
 
 def encode_response(response: Response, keep_alive: bool, with_body: bool = True) -> bytes:
-    body, status = response.body, response.status_code
+    body = response.body
     payload: bytes = body if isinstance(body, bytes) else body.encode()
-    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", f"Content-Length: {len(payload)}"]
-    lines += [f"{name}: {value}" for name, value in response.headers.items()]
+    head = b"%b%d\r\n\r\n" % (_encode_head(response.status_code, keep_alive, *response.headers.items()), len(payload))
+    return head + payload if with_body else head
+
+
+@lru_cache(maxsize=256)
+def _encode_head(status: int, keep_alive: bool, *headers: tuple[str, str]) -> bytes:
+    """The head up to the value of Content-Length. Cached, because few heads differ in anything else."""
+    lines = [f"HTTP/1.1 {status} {_PHRASES.get(status, '')}", *(f"{name}: {value}" for name, value in headers)]
     if not keep_alive:
         lines.append("Connection: close")
-    head = "\r\n".join((*lines, "\r\n")).encode("latin-1")
-    return head + payload if with_body else head
+    return "\r\n".join((*lines, "Content-Length: ")).encode("latin-1")
 
 
 def _encode_steps(response: SuspendableResponse, keep_alive: Callable[[], bool], chunked: bool) -> Steps:

@@ -210,8 +210,8 @@ class Server:
             for connection, response in deferred:
                 if is_flushed or response.future.done():
                     self._send(connection, problems.resolve(response))
-                    # Pipelined requests may append again.
-                    self._guarded(connection, self._process_requests)
+                    if connection.has_input:  # Pipelined requests may append again.
+                        self._guarded(connection, self._process_requests)
                 else:
                     self._send_when_done(connection, response)
 
@@ -240,6 +240,7 @@ class Server:
         connection.is_idle = True
         connection.active_body_bytes = 0
         connection.waiting_since = time.monotonic()
+        self._connections.update_body_bytes(connection)
         if not connection.keep_alive or self._is_stopping:
             self._close(connection)
 
