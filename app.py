@@ -28,11 +28,12 @@ from chalicelib.services.consumers.consumer import catch_up, measure_lag
 from chalicelib.services.consumers.for_each import for_each, raise_all
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.exports.report_events import report_link
-from chalicelib.services.log.ingest import ingest as ingest_messages
+from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import as_delivery_queue, deliver_batch
 from chalicelib.wiring import Components, get_components
 from chalicelib.wiring.exports import report_publisher, table_exporter
+from chalicelib.wiring.queues import ingest_queue
 from chalicelib.wiring.reports import s3_pages
 from chalicelib.wiring.telemetry import telemetry_middleware
 
@@ -71,12 +72,12 @@ def publish(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 @app.lambda_function(name="ingest")
 def ingest(event: dict[str, Any], context: object) -> dict[str, Any]:
-    """Append the events of messages from the ingest queue. SQS redelivers messages that fail."""
+    """Append the events of messages from the ingest queue. SQS redelivers those that could not be appended yet."""
     del context
     components = get_components()
-    messages, log = sqs.parse_ingest_messages(event), components.log
-    failures = ingest_messages(messages, log.organizations, log.appender, components.stores.log)
-    return sqs.ingest_response(failures)
+    log, queue = components.log, ingest_queue(components.settings)
+    ingester = Ingester(log.organizations, log.appender, components.stores.log, queue)
+    return sqs.partial_batch_response(ingester.ingest(sqs.parse_ingest_messages(event)))
 
 
 @app.lambda_function(name="project")

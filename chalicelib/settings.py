@@ -44,6 +44,19 @@ class ExportSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class IngestSettings:
+    """On AWS: the queue of events to append, and the queue of refused messages."""
+
+    queue_url: str
+    dead_letter_queue_url: str
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str]) -> Self:
+        get = environment.get
+        return cls(get("INGEST_QUEUE_URL") or "", get("INGEST_DEAD_LETTER_QUEUE_URL") or "")
+
+
+@dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of a process."""
 
@@ -74,6 +87,7 @@ class Settings:
     """How long the events of an organization's push jobs can be read again."""
     clean_timeout_s: float
     """How long a job may be silent before it is cleaned."""
+    ingest: IngestSettings
     outbox_queue_url: str
     smtp_url: str
     """Mail server. If empty, mail is written to a maildir in the data directory."""
@@ -127,6 +141,7 @@ class Settings:
             keep_alive_s=max(durations.parse(get("KEEP_ALIVE_TIME") or 15), 0.1),
             org_feed_expiration_s=durations.parse(get("ORG_FEED_EXPIRATION") or 60),
             clean_timeout_s=durations.parse(get("CLEAN_TIMEOUT") or 3600),
+            ingest=IngestSettings.from_environment(environment),
             outbox_queue_url=get("OUTBOX_QUEUE_URL") or "",
             smtp_url=get("SMTP_URL") or "",
             mail_from=get("MAIL_FROM") or "",

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import count
-from typing import Any
+from typing import Any, NoReturn
 
 from benchmarks.aws.dynamodb_cost import job_texts
 from benchmarks.aws.dynamodb_units import POLL_S, RUN_COMMITS
@@ -16,6 +16,7 @@ from chalicelib.adapters.aws.client import DYNAMODB, create_client
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.tables import create_tables
 from chalicelib.adapters.dynamodb.views import DynamoViews
+from chalicelib.adapters.queue.ingest_queue import SqsIngestQueue
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.ingest_message import IngestMessage
 from chalicelib.domain.objects.ref import ObjectRef
@@ -26,7 +27,7 @@ from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
 from chalicelib.services.feeds.notifiers import PollingNotifier
 from chalicelib.services.log.appender import Appender
-from chalicelib.services.log.ingest import ingest
+from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.objects.snapshots import object_snapshot
 from chalicelib.services.reading.log_reader import LogReader
@@ -141,13 +142,14 @@ class Annals:
         """Write units of queue messages of `batch` events, received ten at a time."""
         self._create_organization(organization)
         messages = [
-            IngestMessage(str(number), organization, number, 0, texts)
+            IngestMessage(str(number), "", organization, number, 1, 0, "", texts)
             for number, texts in enumerate(_chunks(self._texts, batch), start=1)
         ]
+        ingester = Ingester(self._organizations, self._appender, self._log, SqsIngestQueue(_connect_to_nothing, "", ""))
         with _count_units(self._meter, len(self._texts)) as units:
             for received in _chunks(messages, SQS_BATCH):
-                if failed := ingest(received, self._organizations, self._appender, self._log):
-                    raise AssertionError(f"not ingested: {failed[0].reason}")
+                if failed := ingester.ingest(received):
+                    raise AssertionError(f"not ingested: {failed}")
         return units.written
 
     def projection_units(self, organization: str) -> float:
@@ -237,3 +239,7 @@ def _castore_events(events: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]
 
 def _chunks(whole: Sequence[Any], size: int) -> Iterator[Any]:
     return (tuple(whole[start : start + size]) for start in range(0, len(whole), size))
+
+
+def _connect_to_nothing() -> NoReturn:
+    raise AssertionError("no message is refused or postponed")

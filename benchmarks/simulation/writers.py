@@ -17,7 +17,7 @@ from chalicelib.domain.errors import Busy, Unavailable
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.ingest_message import IngestMessage
 from chalicelib.services.log.appender import Appender
-from chalicelib.services.log.ingest import ingest
+from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.log.organizations import Organizations
 
 SERVER = 1
@@ -163,18 +163,24 @@ class Queue:
             if batch:
                 self._ingest(batch, organizations, appender)
 
+    def put_aside(self, message: IngestMessage, reason: str) -> None:
+        raise AssertionError(f"message {message.message_id} was refused: {reason}")
+
+    def postpone(self, receipts: Sequence[str], delay_s: float) -> None:
+        """Failed messages are received again at once."""
+
     def _ingest(
         self, batch: Sequence[tuple[float, tuple[str, ...]]], organizations: Organizations, appender: Appender
     ) -> None:
         simulation, first = self._world, self._consumed + 1
         messages = [
-            IngestMessage(str(number), "local", number, 0, texts)
+            IngestMessage(str(number), "", "local", number, 1, 0, "", texts)
             for number, (_, texts) in enumerate(batch, start=first)
         ]
         simulation.time.sleep(INVOKE_LATENCY_S)
         began_s = simulation.time.now_s
         simulation.time.sleep(HANDLER_TIME_S)
-        failed = ingest(messages, organizations, appender, simulation.log)
+        failed = Ingester(organizations, appender, simulation.log, self).ingest(messages)
         simulation.statistics.invocations += 1
         simulation.statistics.run_time_s += simulation.time.now_s - began_s
         simulation.statistics.lags_s += (

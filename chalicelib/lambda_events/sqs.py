@@ -1,18 +1,14 @@
 """Events of the SQS queues, and the responses that name the messages to redeliver."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from chalicelib.domain.errors import BadInput, Refused
 from chalicelib.domain.log.append import encode_within_limits
-from chalicelib.domain.log.ingest_message import IngestFailure, IngestMessage
+from chalicelib.domain.log.ingest_message import IngestMessage
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, ReceivedMessage
-from chalicelib.domain.redaction import safe_description
 from chalicelib.http import requests
 from chalicelib.http.parameters import QueuedRequest
-
-_log = logging.getLogger("annals")
 
 
 def parse_ingest_messages(event: Mapping[str, Any]) -> list[IngestMessage]:
@@ -23,13 +19,6 @@ def parse_delivery_messages(event: Mapping[str, Any]) -> list[ReceivedMessage]:
     return [_parse_delivery_message(record) for record in event["Records"]]
 
 
-def ingest_response(failures: Sequence[IngestFailure]) -> dict[str, list[dict[str, str]]]:
-    """Log the failures and ask SQS to redeliver their messages."""
-    for failure in failures:
-        _log.warning("message %s not ingested: %s", failure.message_id, safe_description(failure.reason))
-    return partial_batch_response([failure.message_id for failure in failures])
-
-
 def partial_batch_response(message_ids: Sequence[str]) -> dict[str, list[dict[str, str]]]:
     """The response that makes SQS redeliver these messages."""
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in message_ids]}
@@ -37,12 +26,14 @@ def partial_batch_response(message_ids: Sequence[str]) -> dict[str, list[dict[st
 
 def _parse_ingest_message(record: Mapping[str, Any]) -> IngestMessage:
     attributes = record["attributes"]
-    is_redelivered = int(attributes["ApproximateReceiveCount"]) > 1
     return IngestMessage(
         message_id=record["messageId"],
+        receipt=record["receiptHandle"],
         organization=attributes["MessageGroupId"],
         sequence=int(attributes["SequenceNumber"]),
-        first_received_ms=int(attributes["ApproximateFirstReceiveTimestamp"]) if is_redelivered else 0,
+        receives=int(attributes["ApproximateReceiveCount"]),
+        first_received_ms=int(attributes["ApproximateFirstReceiveTimestamp"]),
+        body=record["body"],
         texts=_parse_event_texts(record["body"]),
     )
 

@@ -4,7 +4,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import app
@@ -59,6 +59,10 @@ class Installation:
         self._last = function
         with self._recorder.acting(function):
             yield
+
+    def refusing(self, operation: str) -> AbstractContextManager[None]:
+        """Let AWS refuse all calls of this operation within the block."""
+        return self._recorder.refusing(operation)
 
     def call(self, function: str, event: dict[str, Any]) -> Any:
         with self.acting(function):

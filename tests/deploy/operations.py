@@ -33,6 +33,7 @@ class Recorder:
         self.operations: set[str] = set()
         self._place = place
         self._function: str | None = None
+        self._refused: str | None = None
 
     def attach(self, session: Any) -> None:
         """Record the calls of all SDK clients of this session."""
@@ -44,6 +45,9 @@ class Recorder:
         recorder = self
 
         class RecordingProxy(ForwardingHandler):
+            def refuses(self) -> bool:
+                return self.headers.get("X-Amz-Target", "").rpartition(".")[2] == recorder._refused
+
             def on_request(self, body: bytes) -> None:
                 operation = self.headers.get("X-Amz-Target", "").rpartition(".")[2]
                 if operation:
@@ -62,6 +66,15 @@ class Recorder:
             yield
         finally:
             self._function = None
+
+    @contextmanager
+    def refusing(self, operation: str) -> Iterator[None]:
+        """Refuse all calls of this operation within the block."""
+        self._refused = operation
+        try:
+            yield
+        finally:
+            self._refused = None
 
     def _on_call(self, params: Mapping[str, Any], model: Any, **_: Any) -> None:
         self._record(model.service_model.signing_name, model.name, params)

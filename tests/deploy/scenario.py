@@ -86,7 +86,9 @@ def publish_with_views(annals: Installation) -> None:
 
 
 def ingest(annals: Installation) -> None:
-    """Messages, some of them redelivered."""
+    """Messages, some of them redelivered, some put aside, some postponed."""
+    with annals.refusing("PutItem"):
+        assert annals.call("ingest", _payload("sqs_fifo_two_organizations"))["batchItemFailures"]
     for name in ("sqs_fifo_two_organizations", "sqs_fifo_redelivered", "sqs_fifo_unknown_organization"):
         annals.call("ingest", _payload(name))
 

@@ -111,6 +111,30 @@ def test_ingest_queue_appends_in_order_and_batches(deployment: Deployment, membe
     assert len(member.commits()) < len(numbers)
 
 
+def test_refused_ingest_message_is_dead_letter_with_reason(deployment: Deployment, member: Member) -> None:
+    queues = deployment.aws("sqs")
+    bodies = [json.dumps({"events": [{"type": [name]}]}) for name in ("bad/type", "good")]
+    queues.send_message_batch(
+        QueueUrl=deployment.outputs["IngestQueueUrl"],
+        Entries=[
+            {
+                "Id": str(number),
+                "MessageBody": body,
+                "MessageGroupId": member.organization,
+                "MessageDeduplicationId": f"{member.organization}-{number}",
+            }
+            for number, body in enumerate(bodies)
+        ],
+    )
+    assert subtypes(eventually(member.log)) == ["good"]
+    dead_letters = deployment.resources["IngestDeadLetterQueue"]
+    wanted = {"QueueUrl": dead_letters, "MessageAttributeNames": ["All"]}
+    (message,) = eventually(lambda: queues.receive_message(**wanted).get("Messages", []))
+    assert message["Body"] == bodies[0]
+    assert message["MessageAttributes"]["reason"]["StringValue"].startswith("BadInput: events.0.type.0: ")
+    queues.delete_message(QueueUrl=dead_letters, ReceiptHandle=message["ReceiptHandle"])
+
+
 def test_publish_repeated_key_replays_first_response(member: Member) -> None:
     once, other = ({"events": [{"type": ["once", name]}]} for name in ("a", "b"))
     key = {"Idempotency-Key": "the-same"}

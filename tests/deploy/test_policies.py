@@ -83,8 +83,9 @@ def _create_resources(stack: Stack) -> ServiceClient:
     create_tables(create_client(DYNAMODB), stack.resource_name("LogTable"), stack.resource_name("ViewsTable"))
     queues = create_client(SQS)
     attributes = {"FifoQueue": "true", "VisibilityTimeout": "180"}
-    queue = {"QueueName": stack.resource_name("OutboxQueue"), "Attributes": attributes}
-    stack.urls["OutboxQueue"] = queues.call("CreateQueue", queue)["QueueUrl"]
+    for name in ("OutboxQueue", "IngestQueue", "IngestDeadLetterQueue"):
+        queue = {"QueueName": stack.resource_name(name), "Attributes": attributes}
+        stack.urls[name] = queues.call("CreateQueue", queue)["QueueUrl"]
     job = stack.environment()["HISTORY_JOB"]
     boto3.client("sesv2").create_email_identity(EmailIdentity="example.org")
     location = {"LocationConstraint": REGION}

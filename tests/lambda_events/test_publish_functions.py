@@ -11,6 +11,7 @@ import app
 from chalicelib import wiring
 from chalicelib.domain.errors import BadInput, ConditionFailed, KeyReused, NoSuchOrganization
 from chalicelib.domain.events.event import Event
+from tests.adapters.channels.queues import create_queue, open_client
 
 EVENTS = Path(__file__).parent.parent / "events"
 PUBLISH: Callable[[dict[str, Any], object], dict[str, Any]] = app.publish
@@ -33,15 +34,36 @@ def components(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[wiri
     wiring.get_components.cache_clear()
 
 
+@pytest.fixture
+def dead_letters(
+    ministack: str,
+    aws_environment: None,  # noqa: ARG001
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[Callable[[], list[tuple[str, str]]]]:
+    """The message group and the reason of each message in the dead-letter queue."""
+    monkeypatch.setenv("AWS_ENDPOINT_URL", ministack)
+    with open_client(ministack) as client:
+        url = create_queue(client)
+        monkeypatch.setenv("INGEST_QUEUE_URL", create_queue(client))
+        monkeypatch.setenv("INGEST_DEAD_LETTER_QUEUE_URL", url)
+        wiring.get_components.cache_clear()
+
+        def receive() -> list[tuple[str, str]]:
+            wanted = {"MaxNumberOfMessages": 10, "AttributeNames": ["All"], "MessageAttributeNames": ["All"]}
+            messages = client.call("ReceiveMessage", {"QueueUrl": url, **wanted}).get("Messages", [])
+            return [
+                (message["Attributes"]["MessageGroupId"], message["MessageAttributes"]["reason"]["StringValue"])
+                for message in messages
+            ]
+
+        yield receive
+        wiring.get_components().close()
+
+
 def payload(name: str) -> dict[str, Any]:
     """A recorded Lambda event."""
     event: dict[str, Any] = json.loads((EVENTS / f"{name}.json").read_text())
     return event
-
-
-def redeliver(*numbers: int) -> dict[str, list[dict[str, str]]]:
-    """The response that makes SQS redeliver these messages."""
-    return {"batchItemFailures": [{"itemIdentifier": f"00000000-0000-4000-8000-{n:012d}"} for n in numbers]}
 
 
 def stored_events(components: wiring.Components, server: int) -> list[str]:
@@ -83,39 +105,33 @@ def test_ingest_redelivered_but_unwritten_batch_writes_it(components: wiring.Com
     assert (len(stored_events(components, 1)), len(stored_events(components, 2))) == (3, 2)
 
 
-def test_ingest_bad_message_blocks_only_its_group(components: wiring.Components) -> None:
-    assert INGEST(payload("sqs_fifo_bad_message"), CONTEXT) == redeliver(3, 5)
-    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117"]
+def test_ingest_puts_bad_message_aside_with_its_reason(
+    components: wiring.Components, dead_letters: Callable[[], list[tuple[str, str]]], caplog: pytest.LogCaptureFixture
+) -> None:
+    assert INGEST(payload("sqs_fifo_bad_message"), CONTEXT) == NO_FAILURES
+    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 finish /job/118"]
     assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
+    ((group, reason),) = dead_letters()
+    assert (group, reason.startswith("BadInput: events.0.type.0: ")) == ("acme", True)
+    (logged,) = caplog.messages
+    assert logged.startswith("message 00000000-0000-4000-8000-000000000003 put into the dead-letter queue: BadInput: ")
 
 
-def test_ingest_logs_reason_of_failed_message(caplog: pytest.LogCaptureFixture) -> None:
-    INGEST(payload("sqs_fifo_bad_message"), CONTEXT)
-    assert [record.getMessage().partition(": ")[0] for record in caplog.records] == [
-        f"message {item['itemIdentifier']} not ingested" for item in redeliver(3, 5)["batchItemFailures"]
-    ]
-    assert "events.0.type.0" in caplog.text
-
-
-def test_ingest_invalid_json_fails_alone(components: wiring.Components) -> None:
-    assert INGEST(payload("sqs_fifo_no_json"), CONTEXT) == redeliver(1)
+def test_ingest_puts_invalid_json_aside(
+    components: wiring.Components, dead_letters: Callable[[], list[tuple[str, str]]]
+) -> None:
+    assert INGEST(payload("sqs_fifo_no_json"), CONTEXT) == NO_FAILURES
     assert stored_events(components, 2) == ["1 create /job/1"]
+    assert [group for group, _ in dead_letters()] == ["acme"]
 
 
-def test_ingest_unknown_organization_fails_its_messages(components: wiring.Components) -> None:
-    assert INGEST(payload("sqs_fifo_unknown_organization"), CONTEXT) == redeliver(2, 4)
+def test_ingest_puts_messages_of_unknown_organization_aside(
+    components: wiring.Components, dead_letters: Callable[[], list[tuple[str, str]]]
+) -> None:
+    assert INGEST(payload("sqs_fifo_unknown_organization"), CONTEXT) == NO_FAILURES
     assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
-
-
-def test_ingest_retry_after_organization_created_writes(components: wiring.Components) -> None:
-    batch = payload("sqs_fifo_unknown_organization")
-    INGEST(batch, CONTEXT)
-    components.log.organizations.create("nobody")
-    for record in batch["Records"]:
-        record["attributes"]["ApproximateReceiveCount"] = "2"
-    assert INGEST(batch, CONTEXT) == NO_FAILURES
-    assert stored_events(components, 3) == ["1 create /job/1", "1 finish /job/1"]
-    assert stored_events(components, 1) == ["1 create /job/117", "1 finish /job/117", "1 create /job/118"]
+    reason = f"NoSuchOrganization: {NoSuchOrganization('nobody')}"
+    assert dead_letters() == [("nobody", reason), ("nobody", reason)]
 
 
 def test_publish_returns_same_response_as_api(components: wiring.Components) -> None:

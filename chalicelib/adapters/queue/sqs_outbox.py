@@ -2,26 +2,20 @@
 
 import hashlib
 import logging
-import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any
 
-from chalicelib.adapters.aws.protocol import ServiceClient, ServiceError
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.queue.delivery_states import DeliveryStates, RecordStore
+from chalicelib.adapters.queue.sqs_queue import MAX_BATCH, SqsQueue
 from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 
-MAX_BATCH = 10
-"""The limit of SQS for messages per call."""
 MAX_SEND_ATTEMPTS = 4
-MAX_VISIBILITY_TIMEOUT_S = 11 * 3600
-"""SQS allows twelve hours, counted from the receipt of the message."""
 
 _BACKOFF = Backoff(initial_s=0.1)
 _log = logging.getLogger("annals")
@@ -38,14 +32,8 @@ class SqsOutbox(DeliveryStates):
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         super().__init__(records)
-        self._connect = connect
-        self._queue_url = queue_url
+        self._queue = SqsQueue(connect, queue_url)
         self._sleep = sleep
-
-    @cached_property
-    def _client(self) -> ServiceClient:
-        """Created on first use, because most functions send nothing."""
-        return self._connect()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         """Store deliveries durably, in this order. Deliveries that were already put are ignored.
@@ -63,13 +51,7 @@ class SqsOutbox(DeliveryStates):
 
     def postpone(self, receipts: Sequence[str], delay_s: float) -> None:
         """Hide messages of one group, in order, until the queue delivers them again after `delay_s`."""
-        timeout_s = math.ceil(min(delay_s, MAX_VISIBILITY_TIMEOUT_S))
-        for start in range(0, len(receipts), MAX_BATCH):
-            entries = [
-                {"Id": str(index), "ReceiptHandle": receipt, "VisibilityTimeout": timeout_s}
-                for index, receipt in enumerate(receipts[start : start + MAX_BATCH])
-            ]
-            self._call("ChangeMessageVisibilityBatch", entries)
+        self._queue.postpone(receipts, delay_s)
 
     def _send(self, messages: Iterable[DeliveryMessage]) -> None:
         """Send all messages, but at most one per group and batch.
@@ -103,7 +85,7 @@ class SqsOutbox(DeliveryStates):
             }
             for index, (group, message) in enumerate(by_group.items())
         ]
-        response = self._call("SendMessageBatch", entries)
+        response = self._queue.call("SendMessageBatch", {"Entries": entries})
         sent = {entry["Id"] for entry in response.get("Successful", ())}
         codes = {entry["Id"]: entry["Code"] for entry in response.get("Failed", ())}
         return {
@@ -115,12 +97,6 @@ class SqsOutbox(DeliveryStates):
             raise Unavailable(f"SQS rejected deliveries {attempts} times: {shorten_reason(reason)}")
         _log.warning("SQS rejected a part of a batch, which is sent again: %s", shorten_reason(reason))
         self._sleep(_BACKOFF.delay_s(attempts - 1))
-
-    def _call(self, operation: str, entries: list[dict[str, Any]]) -> dict[str, Any]:
-        try:
-            return self._client.call(operation, {"QueueUrl": self._queue_url, "Entries": entries})
-        except ServiceError as error:
-            raise Unavailable(f"SQS rejected {operation}: {shorten_reason(error.code)}") from error
 
 
 def _group_id(delivery: Delivery) -> str:

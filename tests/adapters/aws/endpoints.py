@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
@@ -47,6 +48,9 @@ class ForwardingHandler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["Content-Length"] or 0))
         self.on_request(body)
+        if self.refuses():
+            self._respond(HTTPStatus.BAD_REQUEST, {}, b'{"__type": "AccessDeniedException"}')
+            return
         connection = http.client.HTTPConnection(urlsplit(self.target).netloc, timeout=10)
         # This server has answered "Expect: 100-continue" itself.
         headers = {name: value for name, value in self.headers.items() if name.lower() != "expect"}
@@ -55,18 +59,25 @@ class ForwardingHandler(BaseHTTPRequestHandler):
         content = response.read()
         connection.close()
         if not self.drops_response(response.status):
-            self.send_response(response.status)
-            for name, value in response.headers.items():
-                if name.lower() not in ("connection", "content-length", "date", "server", "transfer-encoding"):
-                    self.send_header(name, value)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content)
+            self._respond(response.status, dict(response.headers), content)
+
+    def _respond(self, status: int, headers: Mapping[str, str], content: bytes) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            if name.lower() not in ("connection", "content-length", "date", "server", "transfer-encoding"):
+                self.send_header(name, value)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
 
     do_GET = do_PUT = do_POST  # noqa: N815  (the parent's names)
 
     def on_request(self, body: bytes) -> None:
         """Called with the body of each request."""
+
+    def refuses(self) -> bool:
+        """Whether to answer with an error instead of forwarding the request."""
+        return False
 
     def drops_response(self, status: int) -> bool:
         """Whether to drop the response."""

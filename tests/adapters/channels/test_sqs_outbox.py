@@ -13,7 +13,8 @@ from chalicelib.adapters.aws.client import SQS
 from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.delivery_states import MAX_COUNTED, DeliveryStates
-from chalicelib.adapters.queue.sqs_outbox import MAX_BATCH, MAX_SEND_ATTEMPTS, MAX_VISIBILITY_TIMEOUT_S, SqsOutbox
+from chalicelib.adapters.queue.sqs_outbox import MAX_SEND_ATTEMPTS, SqsOutbox
+from chalicelib.adapters.queue.sqs_queue import MAX_BATCH, MAX_VISIBILITY_TIMEOUT_S
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import Unavailable
