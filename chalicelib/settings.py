@@ -67,6 +67,8 @@ class Settings:
     tracing: bool
     """Whether a Lambda function sends traces to X-Ray."""
     data_dir: Path
+    private_data: bool
+    """Whether other users of this machine have no access to the data directory."""
     allow_old_sqlite: bool
     """Whether a SQLite library with the WAL-reset bug may be used."""
     log_table: str
@@ -129,6 +131,7 @@ class Settings:
             function=function,
             tracing=get("TRACING") == "on",
             data_dir=Path(get("DATA_DIR") or "data"),
+            private_data=get("PRIVATE_DATA") != "no",
             allow_old_sqlite=get("ALLOW_OLD_SQLITE") == "yes",
             log_table=get("LOG_TABLE") or "annals-log",
             views_table=get("VIEWS_TABLE") or "annals-views",

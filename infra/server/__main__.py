@@ -15,7 +15,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from chalicelib.settings import Settings
 from infra.server import local_tokens, logging
+from infra.server.data_directory import open_data_directory
 from infra.server.startup import (
     check_sqlite,
     delete_unusable_views,
@@ -50,6 +52,7 @@ def main() -> None:
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
     data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
     os.environ["DATA_DIR"] = str(data_dir)
+    exit_on_error(lambda: open_data_directory(data_dir, is_private=Settings.from_environment().private_data))
     key = os.environ.get("JWT_KEY") or exit_on_error(lambda: local_tokens.signing_key(data_dir))
     os.environ["JWT_KEY"] = local_tokens.check_key_length(key)
 

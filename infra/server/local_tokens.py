@@ -11,6 +11,8 @@ from pathlib import Path
 
 import jwt
 
+from chalicelib.adapters.sqlite.files import create_directory
+
 KEY_FILE = "jwt.key"
 TOKEN_LIFETIME_DAYS = 30
 MIN_KEY_LENGTH = 32
@@ -20,7 +22,7 @@ MIN_KEY_LENGTH = 32
 def signing_key(data_dir: Path) -> str:
     """The key of the local server. It is created at the first start, readable only by its owner."""
     path = data_dir / KEY_FILE
-    data_dir.mkdir(parents=True, exist_ok=True)
+    create_directory(data_dir)
     if not path.exists():
         # Write to a temporary file and link it: the key file is never empty, and the first process wins.
         with tempfile.NamedTemporaryFile("w", dir=data_dir, prefix=".key-") as file:

@@ -100,7 +100,7 @@ def failed_start_output(data_dir: Path) -> str:
     done = subprocess.run(
         [sys.executable, "-m", "infra.server"],
         cwd=ROOT,
-        env={"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir), "PORT": "0"},
+        env={"PATH": os.environ["PATH"], "DATA_DIR": str(data_dir), "PORT": "0", "PRIVATE_DATA": "no"},
         capture_output=True,
         text=True,
         check=False,
@@ -128,7 +128,7 @@ def test_read_only_data_directory_is_refused(process_data_dir: Path) -> None:
 def test_new_directory_on_read_only_disk_is_refused(tmp_path: Path) -> None:
     with mount_read_only(tmp_path):
         output = failed_start_output(tmp_path / "data")
-    assert output.startswith(f"annals: {tmp_path}/data: Read-only file system")
+    assert output.startswith(f"annals: {tmp_path}/data cannot be created: Read-only file system")
 
 
 def test_full_disk_at_start_is_reported(original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import apsw
 
+from chalicelib.adapters.sqlite.files import MAKE_WRITABLE, create_directory
 from chalicelib.domain.errors import AnnalsError, Unavailable, Unusable, Unwritable
 
 MIN_FREE_BYTES = 128 * 1024
@@ -42,15 +43,12 @@ class ErrorTranslator:
 def translate_open_errors(path: Path) -> Iterator[None]:
     """Translate errors of opening the file. Their messages are for the operator, with the full path and advice."""
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        create_directory(path.parent)
         yield
-    except OSError as failure:
-        raise Unwritable(f"{path.parent} cannot be created: {failure.strerror}. {_MAKE_WRITABLE}") from failure
     except READ_ERRORS as failure:
         raise _open_error(failure, path) from failure
 
 
-_MAKE_WRITABLE = "Make it writable, or set DATA_DIR to another directory"
 _RESTORE = "Run `annals check` to see where, then restore it from a backup (docs/operations.md)"
 
 
@@ -79,7 +77,7 @@ def _open_error(failure: Exception, path: Path) -> AnnalsError:
         return Unusable(f"{path} is a directory, not a database file. Set DATA_DIR to another directory")
     unwritable = next((p for p in (path.parent, path) if p.exists() and not os.access(p, os.W_OK)), None)
     if unwritable is not None:
-        return Unwritable(f"{unwritable} is not writable. {_MAKE_WRITABLE}")
+        return Unwritable(f"{unwritable} is not writable. {MAKE_WRITABLE}")
     if code == apsw.SQLITE_FULL or shutil.disk_usage(path.parent).free < MIN_FREE_BYTES:
         return Unwritable(f"the disk is full: {path} cannot be opened. Free some space")
     return Unavailable(f"{path} cannot be opened: {failure}")

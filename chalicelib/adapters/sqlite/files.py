@@ -1,4 +1,4 @@
-"""Detect that the files of an open database were moved, deleted or replaced."""
+"""Create the directory of a database, and detect that its files were moved, deleted or replaced."""
 
 import os
 import time
@@ -12,10 +12,25 @@ MIN_UNCHANGED_NS = 100_000_000
 File systems count time in ticks of a few milliseconds, so two changes may share a timestamp. Timestamps of file systems
 that count whole seconds are not trusted at all.
 """
+MAKE_WRITABLE = "Make it writable, or set DATA_DIR to another directory"
 _SECOND_NS = 1_000_000_000
 
 _Stat = tuple[int, int, int]
 """Device, inode and modification time."""
+
+
+def create_directory(path: Path) -> None:
+    """Create a directory and its parents, if they do not exist. The new directories survive a power failure."""
+    try:
+        for folder in reversed([folder for folder in (path, *path.parents) if not folder.is_dir()]):
+            folder.mkdir(exist_ok=True)
+            parent = os.open(folder.parent, os.O_RDONLY)
+            try:
+                os.fsync(parent)
+            finally:
+                os.close(parent)
+    except OSError as failure:
+        raise Unwritable(f"{path} cannot be created: {failure.strerror}. {MAKE_WRITABLE}") from failure
 
 
 class FileGuard:

@@ -23,6 +23,7 @@ from chalicelib.services.log.appender import Appender, unwrap
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log
 from chalicelib.settings import Settings
+from infra.server.data_directory import open_data_directory
 from infra.tools.demo.load_profile import Month
 from infra.tools.demo.month import DemoSpec, generate_requests
 from infra.tools.demo.publish_request import PublishRequest
@@ -95,6 +96,7 @@ def main() -> None:
     settings, started_s = Settings.from_environment(), time.monotonic()
     end_ms = time.time_ns() // 1_000_000 if args.end is None else args.end
     try:
+        open_data_directory(settings.data_dir, is_private=settings.private_data)
         fill(settings.data_dir, args.org, DemoSpec(args.seed, end_ms, args.events), args.force)
     except AnnalsError as error:
         sys.exit(f"No demo data written: {error}")
