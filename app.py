@@ -9,6 +9,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
+from chalicelib.http.middleware import limit_response_size
 from chalicelib.http.routes import (
     console,
     events,
@@ -56,6 +57,7 @@ for blueprint in (
 ):
     app.register_blueprint(blueprint.routes)
 app.register_middleware(telemetry_middleware)
+app.register_middleware(limit_response_size, "http")
 
 
 @app.lambda_function(name="publish")

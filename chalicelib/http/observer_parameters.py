@@ -11,6 +11,13 @@ from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.timestamps import Timestamp
 
 
+class ObserversParameters(Model):
+    """The query of the observers. With `limit` they are ordered by name. The next page starts after the last name."""
+
+    after: str = ""
+    limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] | None = None
+
+
 class FailuresParameters(Model):
     """The query of an observer's failures."""
 

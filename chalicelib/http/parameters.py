@@ -96,10 +96,14 @@ class FeedParameters(FollowParameters):
     keys: Keys | None = None
 
 
+CursorText = Annotated[str, Field(min_length=1, max_length=4_000)]
+
+
 class SchedulerParameters(FollowParameters):
     """The query of JobScheduler's routes."""
 
     returned: str | None = Field(None, alias="return")
+    cursor: CursorText | None = None
 
 
 class LatestParameters(Model):
@@ -160,6 +164,7 @@ class ObjectsParameters(Model):
     search: Annotated[str, Field(max_length=200)] = ""
     state: Annotated[str, Field(max_length=200)] | None = None
     at: EventId | None = None
+    cursor: CursorText | None = None
 
 
 class PushFeedParameters(Model):

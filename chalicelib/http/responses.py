@@ -12,6 +12,7 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
+from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.ref import State
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.organizations.organization import Organization
@@ -140,6 +141,12 @@ def query_page(page: Page) -> Response:
 def object_list(event_id: int, states: Iterable[State], name: str) -> Response:
     """A snapshot of several objects, listed under `name`."""
     return json_response({name: list(states), "eventId": event_id})
+
+
+def object_page(event_id: int, texts: Iterable[str], cursor: Cursor | None, name: str) -> Response:
+    """A page of a snapshot. The objects are JSON texts, listed under `name`."""
+    next_page = "null" if cursor is None else f'"{cursor}"'
+    return Response(f'{{"{name}":[{",".join(texts)}],"eventId":{event_id},"cursor":{next_page}}}', JSON, 200)
 
 
 def single_object(event_id: int, state: State) -> Response:

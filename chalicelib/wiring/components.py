@@ -7,6 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.sign_in import SignIn
@@ -24,7 +25,6 @@ from chalicelib.services.notifications.replay import Replayer
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-from chalicelib.services.reading.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.settings import Settings
 
 

@@ -199,6 +199,8 @@ def test_snapshot_brief_searches_and_counts(annals: Annals) -> None:
     assert [job["path"] for job in listed.objects] == ["/3", "/2"]
     assert (sum(listed.counts.values()), listed.more_follows) == (3, True)
     assert len(annals.snapshot("job").objects) == 3
+    limited = annals.snapshot("job", limit=2)
+    assert (len(limited.objects), limited.more_follows) == (2, True)
 
 
 def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:

@@ -129,10 +129,61 @@ def test_scheduler_job_has_past_in_job_collection(member: Member) -> None:
     assert (page["path"], page["state"]) == ("/a/job", "running")
 
 
+def test_snapshot_in_pages_has_one_event_id(member: Member) -> None:
+    publish(member, *(create(n) for n in range(1, 6)))
+    whole = member.get("/objects/job").json()
+    assert whole.keys() == {"elements", "eventId"}
+    first = member.get("/objects/job", params={"limit": 2}).json()
+    publish(member, finish(4), create(6))
+    pages = [first]
+    while pages[-1]["cursor"] is not None:
+        pages.append(member.get("/objects/job", params={"limit": 2, "cursor": pages[-1]["cursor"]}).json())
+    assert [len(page["elements"]) for page in pages] == [2, 2, 1]
+    assert [element for page in pages for element in page["elements"]] == whole["elements"]
+    assert {page["eventId"] for page in pages} == {whole["eventId"]}
+
+
+def test_job_collection_in_pages_has_scheduler_jobs(member: Member) -> None:
+    publish(member, create(1))
+    events = [{"TYPE": "JobStateChanged", "key": f"/a/{n}", "state": "running"} for n in range(2)]
+    member.request("POST", "/events/scheduler", json={"events": events})
+    first = member.get("/objects/job", params={"limit": 2}).json()
+    second = member.get("/objects/job", params={"cursor": first["cursor"]}).json()
+    elements = first["elements"] + second["elements"]
+    assert [element.get("id", element.get("path")) for element in elements] == [1, "/a/0", "/a/1"]
+    assert second["cursor"] is None
+
+
+def test_overviews_in_pages_follow_post_body(member: Member) -> None:
+    events = [{"TYPE": "OrderAdded", "key": f"/{folder}/chain,1", "nodeId": "A"} for folder in "abc"]
+    member.request("POST", "/events/scheduler", json={"events": events})
+    route, body = "/jobscheduler/master/api/order", {"paths": ["/a/", "/c/"]}
+    first = member.request("POST", f"{route}?limit=1", json=body).json()
+    second = member.request("POST", f"{route}?limit=1&cursor={first['cursor']}", json=body).json()
+    assert [order["path"] for order in first["orders"] + second["orders"]] == ["/a/chain,1", "/c/chain,1"]
+    assert second["cursor"] is None
+
+
+@pytest.mark.parametrize(
+    ("query", "detail"),
+    [
+        ("limit=-1", "limit must be positive: overviews are ordered by path"),
+        ("return=OrderEvent&cursor=abc", "cursor continues a list of overviews; events continue with after"),
+    ],
+)
+def test_invalid_pages_of_overviews_are_refused(member: Member, query: str, detail: str) -> None:
+    response = member.get(f"/jobscheduler/master/api/order?{query}")
+    assert (response.status_code, response.json()["detail"]) == (400, detail)
+
+
 @pytest.mark.parametrize(
     ("path", "detail"),
     [
-        ("job?limit=5", "limit requires brief=yes"),
+        ("job?limit=0", "limit: Input should be greater than or equal to 1"),
+        ("job?cursor=abc", "cursor: use the cursor of the previous page unchanged"),
+        ("job?cursor=%C3%A4", "cursor: use the cursor of the previous page unchanged"),
+        ("job?brief=yes&cursor=abc", "cursor and brief=yes exclude each other: a list of summaries has one page"),
+        ("job/1?at=5&limit=5", "at and limit exclude each other: at returns one object"),
         ("job?search=a", "search requires brief=yes"),
         ("job?brief=no&state=a", "state requires brief=yes"),
         ("job/1?brief=yes&at=5", "at and brief=yes exclude each other: at returns one object, brief=yes a list"),

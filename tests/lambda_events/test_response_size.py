@@ -10,8 +10,10 @@ import pytest
 import app
 from chalicelib import wiring
 from chalicelib.domain.events.event import NewEvent, encode
-from chalicelib.domain.log.append import MAX_BYTES, Append
-from chalicelib.services.reading.size_limit import MAX_LAMBDA_RESPONSE_BYTES
+from chalicelib.domain.log.append import MAX_BYTES, Append, encode_within_limits
+from chalicelib.domain.queries.size_limit import MAX_LAMBDA_RESPONSE_BYTES
+from chalicelib.domain.vocabularies import JOB_VOCABULARY, SCHEDULER_VOCABULARY
+from tests.conformance.anyjob.anyjob import create, progress
 from tests.telemetry.conftest import reset_process
 from tests.telemetry.lambda_runner import FUNCTION, Context, request
 
@@ -45,9 +47,14 @@ def publish_large_commits(components: wiring.Components, character: str, events:
         components.log.appender.append(Append(SERVER, texts, f"r{n}"))
 
 
-def call(path: str, accept: str = "application/json", **query: str) -> dict[str, Any]:
+def call(path: str, accept: str = "application/json", resource: str = "", **query: str) -> dict[str, Any]:
     """Call the function and check the size of its response in both forms of the runtime's encoder."""
-    response: dict[str, Any] = app.app(request("GET", path, headers={"accept": accept}, query=query), Context())
+    event = request("GET", path, headers={"accept": accept}, query=query)
+    if resource:
+        collection = path.rpartition("/")[2]
+        event |= {"resource": resource, "pathParameters": {"collection": collection, "number": collection}}
+        event["requestContext"]["resourcePath"] = resource
+    response: dict[str, Any] = app.app(event, Context())
     assert len(json.dumps(response).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
     assert len(json.dumps(response, ensure_ascii=False).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
     return response
@@ -97,3 +104,45 @@ def test_query_pages_fit_and_have_no_gap(components: wiring.Components, characte
             break
         position["lastEventId"] = f"{SERVER}.{sessions[-1]}.1"
     assert sessions == list(range(1, COMMITS + 1))
+
+
+def publish_orders(components: wiring.Components, count: int) -> list[str]:
+    """Append orders of 1,900 bytes as JSON, a third of them Cyrillic, and return their paths in order."""
+    facts = [{"TYPE": "OrderAdded", "key": f"/{'ж' * 300}/chain,{n:05}", "nodeId": "A"} for n in range(count)]
+    for n in range(0, count, 250):
+        texts = encode_within_limits([SCHEDULER_VOCABULARY.new_event(fact) for fact in facts[n : n + 250]])
+        components.log.appender.append(Append(SERVER, texts, f"orders{n}"))
+    return [str(fact["key"]) for fact in facts]
+
+
+@pytest.mark.parametrize(("route", "name"), [("/objects", "elements"), ("/jobscheduler/master/api", "orders")])
+def test_large_snapshot_is_refused_but_has_pages(components: wiring.Components, route: str, name: str) -> None:
+    paths = publish_orders(components, 3_000)
+    refused = call(f"{route}/order", resource=f"{route}/{{collection}}")
+    assert refused["statusCode"] == 400
+    assert "request less: a list or a snapshot in pages with limit=1000" in json.loads(refused["body"])["detail"]
+    read: list[str] = []
+    page: dict[str, Any] = {"cursor": None}
+    while page["cursor"] is not None or not read:
+        query = {"limit": "5000"} | ({} if page["cursor"] is None else {"cursor": page["cursor"]})
+        page = json.loads(call(f"{route}/order", resource=f"{route}/{{collection}}", **query)["body"])
+        read += [order["path"] for order in page[name]]
+    assert read == paths
+
+
+def test_large_list_is_cut(components: wiring.Components) -> None:
+    publish_orders(components, 3_000)
+    response = call("/objects/order", resource="/objects/{collection}", brief="yes", limit="5000")
+    page = json.loads(response["body"])
+    assert (page["moreFollows"], page["counts"]) == (True, {"NotPlanned": 3_000})
+    assert len(page["elements"]) > 500
+
+
+def test_large_object_is_refused_with_reason(components: wiring.Components) -> None:
+    lines = [progress(1, log={"message": "ж" * 100_000, "level": 1}) for _ in range(20)]
+    for n, native in enumerate((create(1), *lines)):
+        texts = encode_within_limits([JOB_VOCABULARY.new_event(native)])
+        components.log.appender.append(Append(SERVER, texts, f"line{n}"))
+    response = call("/jobs/1", resource="/jobs/{number}")
+    assert response["statusCode"] == 400
+    assert "or the events of an object instead of its details" in json.loads(response["body"])["detail"]

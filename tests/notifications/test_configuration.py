@@ -38,6 +38,14 @@ def test_put_new_observer_returns_its_configuration(anna: ObserverClient) -> Non
     assert observer_names(anna) == ["ops"]
 
 
+def test_observers_in_pages_are_ordered_by_name(anna: ObserverClient) -> None:
+    for name in ("c", "a", "b"):
+        anna.put(name)
+    first = anna.member.get("/observers?limit=2").json()["observers"]
+    rest = anna.member.get("/observers?limit=2&after=b").json()["observers"]
+    assert [observer["name"] for observer in first + rest] == ["a", "b", "c"]
+
+
 def test_put_same_configuration_keeps_since(anna: ObserverClient) -> None:
     first = anna.put("ops")
     (event_id,) = anna.publish(job("create"))

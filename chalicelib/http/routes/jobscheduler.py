@@ -18,10 +18,13 @@ from chalicelib.http import parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed, max_wait_s, poll_response
-from chalicelib.http.routes.objects import snapshot_response
+from chalicelib.http.routes.objects import PageRequest, snapshot_response
 from chalicelib.services.jobs.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
 
 routes = Blueprint(__name__)
+
+DEFAULT_PAGE_LIMIT = 1_000
+"""Objects of a page that continues without `limit`."""
 
 
 @routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **authorizer.AUTHENTICATED)
@@ -44,9 +47,12 @@ def jobscheduler(collection: str) -> Response:
     returned = parse_return(name, params.returned)
     if collection == EVENT_COLLECTION and not query.matches_everything:
         raise BadInput("the collection 'event' has no paths; request the events of another collection")
+    if params.cursor is not None and returned is not ReturnKind.OVERVIEWS:
+        raise BadInput("cursor continues a list of overviews; events continue with after")
     match returned:
         case ReturnKind.OVERVIEWS:
-            return snapshot_response(context, collection, query, SCHEDULER_VOCABULARY.collections[collection])
+            list_name = SCHEDULER_VOCABULARY.collections[collection]
+            return snapshot_response(context, collection, query, list_name, _page_request(params))
         case ReturnKind.STATISTICS:
             return responses.single_object(*order_statistics(log.reader, server, query))
         case ReturnKind.STATISTICS_CHANGED:
@@ -57,3 +63,12 @@ def jobscheduler(collection: str) -> Response:
         case ReturnEvents(patterns):
             selection = ObjectSelection(types=patterns, collection=collection, query=query)
             return feed(context, params, selection, vocabularies.native_text)
+
+
+def _page_request(params: parameters.SchedulerParameters) -> PageRequest | None:
+    """The page of overviews that the query asks for. None: all of them in one response."""
+    if params.limit is not None and params.limit < 0:
+        raise BadInput("limit must be positive: overviews are ordered by path")
+    if params.limit is None and params.cursor is None:
+        return None
+    return PageRequest(params.limit or DEFAULT_PAGE_LIMIT, params.cursor)

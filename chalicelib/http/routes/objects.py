@@ -1,9 +1,12 @@
 """Routes of objects: snapshots of the objects that events are about."""
 
+from dataclasses import dataclass
+
 from chalice.app import Blueprint, Response
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.http import parameters, problems, requests, responses
@@ -11,9 +14,18 @@ from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.services.objects.listing import ListQuery, list_objects
+from chalicelib.services.objects.snapshot_pages import SnapshotQuery, snapshot_page
 from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot, snapshot
 
 routes = Blueprint(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class PageRequest:
+    """A request for one page of a snapshot. Without a cursor it is the first one."""
+
+    limit: int
+    cursor: str | None
 
 
 @routes.route("/objects/{collection}", methods=["GET"], **authorizer.AUTHENTICATED)
@@ -34,9 +46,9 @@ def get_objects(collection: str) -> Response:
             context,
             ListQuery(collection, query, params.search, params.state, params.limit),
         )
-    if collection == "job":
-        return _jobs_response(context, query)
-    return snapshot_response(context, collection, query, "elements")
+    is_paged = not params.model_fields_set.isdisjoint({"limit", "cursor"})
+    page = PageRequest(params.limit, params.cursor) if is_paged else None
+    return snapshot_response(context, collection, query, "elements", page)
 
 
 @routes.route("/jobs/{number}", methods=["GET"], **authorizer.AUTHENTICATED)
@@ -64,10 +76,14 @@ def _numbered_object(collection: str, number: str) -> Response:
 def _check_combination(params: parameters.ObjectsParameters) -> None:
     """Refuse parameters that would have no effect."""
     is_brief = params.brief == "yes"
-    if not is_brief and (unused := sorted(params.model_fields_set & {"limit", "search", "state"})):
+    if not is_brief and (unused := sorted(params.model_fields_set & {"search", "state"})):
         raise BadInput(f"{unused[0]} requires brief=yes")
     if is_brief and params.at is not None:
         raise BadInput("at and brief=yes exclude each other: at returns one object, brief=yes a list")
+    if is_brief and params.cursor is not None:
+        raise BadInput("cursor and brief=yes exclude each other: a list of summaries has one page")
+    if params.at is not None and (unused := sorted(params.model_fields_set & {"limit", "cursor"})):
+        raise BadInput(f"at and {unused[0]} exclude each other: at returns one object")
 
 
 def _past_response(context: LogContext, collection: str, query: PathQuery, at: int) -> Response:
@@ -95,24 +111,25 @@ def _single_object(collection: str, query: PathQuery) -> ObjectRef | None:
     return ref if vocabularies.is_exact(ref) else None
 
 
-def _jobs_response(context: LogContext, query: PathQuery) -> Response:
-    """Jobs of AnyJob, which have numbers, and of JobScheduler, which have paths."""
-    ref = _single_object("job", query)
-    if ref is not None:
-        return _object_response(context, ref)
-    jobs = snapshot(context.components.log.reader, context.server, ("job", "schedulerJob"), query)
-    return responses.object_list(jobs.event_id, jobs.states.values(), "elements")
-
-
 def _object_response(context: LogContext, ref: ObjectRef) -> Response:
     snapshot = object_snapshot(context.components.log.reader, context.server, ref)
     return responses.single_object(snapshot.event_id, snapshot.state_of(ref.path))
 
 
-def snapshot_response(context: LogContext, collection: str, query: PathQuery, name: str) -> Response:
-    """The object that the path names, or several objects listed under `name`."""
+def snapshot_response(
+    context: LogContext, collection: str, query: PathQuery, name: str, page: PageRequest | None = None
+) -> Response:
+    """The object that the path names, or several objects listed under `name`, all of them or a page."""
     ref = _single_object(collection, query)
     if ref is not None:
         return _object_response(context, ref)
-    objects = snapshot(context.components.log.reader, context.server, collection, query)
-    return responses.object_list(objects.event_id, objects.states.values(), name)
+    log, server = context.components.log, context.server
+    # Jobs of AnyJob have numbers, those of JobScheduler have paths. Both are in the collection `job` of this API.
+    collections = ("job", "schedulerJob") if collection == "job" else (collection,)
+    if page is None:
+        objects = snapshot(log.reader, server, collections, query)
+        return responses.object_list(objects.event_id, objects.states.values(), name)
+    cursor = None if page.cursor is None else Cursor.parse(page.cursor)
+    snapshot_query = SnapshotQuery(server, collections, query, page.limit, cursor)
+    result = snapshot_page(snapshot_query, log.reader, log.retention.boundary(server))
+    return responses.object_page(result.event_id, result.texts, result.next, name)

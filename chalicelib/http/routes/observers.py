@@ -21,13 +21,16 @@ routes = Blueprint(__name__)
 
 
 @routes.route("/observers", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("observers", {200: "Observers"}, query=parameters.NoParameters)
+@route_doc("observers", {200: "Observers"}, query=observer_parameters.ObserversParameters)
 @problems.handle_errors
 def get_observers() -> Response:
     """The observers that the caller may see: all for admins, their own for other readers."""
     context = access.reader()
-    requests.query(parameters.NoParameters, context.request)
+    params = requests.query(observer_parameters.ObserversParameters, context.request)
     observers = _permissions(context).visible_observers(context.server, _actor(context))
+    if params.limit is not None or params.after:
+        observers = sorted(observers, key=lambda observer: observer.name)
+        observers = [observer for observer in observers if observer.name > params.after][: params.limit]
     return responses.json_response({"observers": [_observer_json(context, observer) for observer in observers]})
 
 

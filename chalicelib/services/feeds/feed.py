@@ -9,6 +9,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.page import Page
+from chalicelib.domain.queries.size_limit import SizeLimit
 from chalicelib.services.feeds.suspension import Stream, SuspendableRead, Wait, run_blocking
 from chalicelib.services.ports import ChangeNotifier, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
@@ -21,7 +22,6 @@ from chalicelib.services.reading.scan import (
     collect_page_backwards,
     max_commits_for,
 )
-from chalicelib.services.reading.size_limit import SizeLimit
 
 MAX_CHUNK_BYTES = 256 * 1024
 """Page size of streams. It is small because a server holds one chunk for each of many slow clients."""

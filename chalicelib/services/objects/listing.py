@@ -1,11 +1,15 @@
 """Object lists: summaries of objects, last changed first, and the number of objects in each state."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.summary import ObjectSummary
+from chalicelib.domain.queries.size_limit import SizeLimit
 from chalicelib.services.objects.snapshots import object_views
 from chalicelib.services.reading.log_reader import LogReader
 
@@ -47,5 +51,15 @@ def list_objects(reader: LogReader, server: int, list_query: ListQuery) -> Objec
     # The sort is stable, reversed or not: objects with equal keys stay ordered by path.
     matches.sort(key=lambda match: (match[0], match[1].updated_at or ""), reverse=True)
     selected = [summary for _, summary in matches if list_query.state in (None, summary.state)]
-    limit = list_query.limit
-    return ObjectList(event_id, dict(sorted(counts.items())), tuple(selected[:limit]), len(selected) > limit)
+    elements = _first_fitting(selected[: list_query.limit], reader.page_size)
+    return ObjectList(event_id, dict(sorted(counts.items())), elements, len(selected) > len(elements))
+
+
+def _first_fitting(summaries: Sequence[ObjectSummary], size_limit: SizeLimit) -> tuple[ObjectSummary, ...]:
+    """The first summaries, up to the one that exceeds the size limit."""
+    size_bytes = 0
+    for count, summary in enumerate(summaries):
+        if size_bytes > size_limit.max_bytes:
+            return tuple(summaries[:count])
+        size_bytes += size_limit.measure([to_json(summary.json).decode()])
+    return tuple(summaries)

@@ -73,7 +73,7 @@ def past_snapshot(
     reader: LogReader, server: int, ref: ObjectRef, event_id: int, boundary: RetentionBoundary
 ) -> Snapshot:
     """The full state of one object as of `event_id`. The snapshot has the EventId of the object's last event."""
-    if _has_expired_events(reader, server, ref, boundary):
+    if has_expired_events(reader, server, ref, boundary):
         return _unchanged_snapshot(reader, server, ref, event_id)
     events = list(object_events(reader, server, ref, event_id))
     state = _fold(ref, events)
@@ -109,7 +109,7 @@ def events_by_object(commit: Commit, is_selected: Callable[[ObjectRef], bool]) -
     return events
 
 
-def _has_expired_events(reader: LogReader, server: int, ref: ObjectRef, boundary: RetentionBoundary) -> bool:
+def has_expired_events(reader: LogReader, server: int, ref: ObjectRef, boundary: RetentionBoundary) -> bool:
     """Whether some of the object's events are no longer kept. The others then do not add up to its state."""
     _, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref))
     return bool(sessions) and sessions[0] <= boundary.head.session
@@ -140,7 +140,7 @@ def _stored_views(
 ) -> dict[ObjectRef, ObjectView]:
     views: dict[ObjectRef, ObjectView] = {}
     for collection, pattern in product(collections, query.patterns):
-        view_name, prefix = checkpoint.view_name(objects_view(collection)), _path_prefix(pattern)
+        view_name, prefix = checkpoint.view_name(objects_view(collection)), path_prefix(pattern)
         for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
             ref = ObjectRef(collection, record.item)
             if vocabularies.matches(query, ref):
@@ -148,6 +148,6 @@ def _stored_views(
     return views
 
 
-def _path_prefix(pattern: PathPattern) -> str:
+def path_prefix(pattern: PathPattern) -> str:
     """Common prefix of all paths that match the pattern."""
     return pattern.text if pattern.folder is None else pattern.folder

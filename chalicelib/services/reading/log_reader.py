@@ -17,6 +17,7 @@ from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_conti
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
+from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import Block, block_item_range
 from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
 from chalicelib.domain.views.record import (
@@ -32,7 +33,6 @@ from chalicelib.domain.views.record import (
 from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
-from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
 T = TypeVar("T")
 

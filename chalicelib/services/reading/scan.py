@@ -9,8 +9,8 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
+from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.services.ports import Log
-from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
 SCAN_TIMEOUT_S = 15.0
 """How long one request may search for events."""

@@ -7,10 +7,10 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
+from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.services.ports import Log
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.scan import scan
-from chalicelib.services.reading.size_limit import UTF8_PAGE, SizeLimit
 
 EVERYTHING = Selection()
 

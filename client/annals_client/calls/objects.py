@@ -1,10 +1,16 @@
 """Snapshots of objects."""
 
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 from urllib.parse import quote
 
 from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
 from annals_client.values import Snapshot
 from annals_client.wire import parse_snapshot
+
+MAX_PAGE = 5000
+"""Maximum number of objects per response."""
 
 
 def snapshot(
@@ -21,12 +27,28 @@ def snapshot(
     """The current state of objects. Follow after the `event_id` of the result to see later changes.
 
     `path` names one object, or all objects in `folder/`. Without it, all objects of the collection (`job`, `order`,
-    `pushJob` …) are returned. `brief` returns a list with the latest change first; `search`, `state` and `limit` apply
-    to such lists. `at` returns one object as of that `event_id`.
+    `pushJob` …) are returned. They are read in pages, all as of the same `event_id`. `brief` returns a list with the
+    latest change first; `search` and `state` apply to such lists. `limit` is the maximum number of objects. `at`
+    returns one object as of that `event_id`.
     """
-    options = {"brief": "yes" if brief else None, "search": search, "state": state, "limit": limit, "at": at}
-    parameters = [(name, str(value)) for name, value in options.items() if value is not None]
     object_path = quote(path.removeprefix("/"), safe="/,:*")
     route = f"/objects/{quote(collection, safe='')}" + (f"/{object_path}" if object_path else "")
-    document = yield from fetch_json(policy, Request("GET", route, parameters))
-    return parse_snapshot(document)
+    if brief or at is not None:
+        options = {"brief": "yes" if brief else None, "search": search, "state": state, "limit": limit, "at": at}
+        document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
+        return parse_snapshot(document)
+    options = {"search": search, "state": state}
+    objects: list[Mapping[str, Any]] = []
+    while True:
+        options |= {"limit": MAX_PAGE if limit is None else min(limit - len(objects), MAX_PAGE)}
+        document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
+        page = parse_snapshot(document)
+        objects += page.objects
+        options["cursor"] = document.get("cursor")
+        is_full = limit is not None and len(objects) >= limit
+        if options["cursor"] is None or is_full:
+            return replace(page, objects=tuple(objects), more_follows=options["cursor"] is not None)
+
+
+def _parameters(options: Mapping[str, object]) -> list[tuple[str, str]]:
+    return [(name, str(value)) for name, value in options.items() if value is not None]

@@ -11,12 +11,12 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.size_limit import SizeLimit, utf8_bytes
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-from chalicelib.services.reading.size_limit import SizeLimit, utf8_bytes
 from tests.exactness.stores import CountingLog
 from tests.services.fakes import World, text
 

@@ -14,6 +14,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import MAX_BYTES
 from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous_backwards
 from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.size_limit import MAX_PAGE_BYTES
 from chalicelib.services.reading.scan import (
     SCAN_TIMEOUT_S,
     PageSpec,
@@ -21,7 +22,6 @@ from chalicelib.services.reading.scan import (
     find_position,
     scan,
 )
-from chalicelib.services.reading.size_limit import MAX_PAGE_BYTES
 from tests.builders import a_commit, a_text, an_append
 from tests.services.fakes import large_text
 

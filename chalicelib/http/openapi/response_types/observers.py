@@ -37,7 +37,7 @@ class Observer(TypedDict):
 
 
 class Observers(TypedDict):
-    """The observers that the caller may see."""
+    """The observers that the caller may see. With `limit`, the next page starts after the last name."""
 
     observers: list[Observer]
 

@@ -1,6 +1,6 @@
 """Snapshots of one object or of several."""
 
-from typing import Annotated
+from typing import Annotated, NotRequired
 
 from pydantic import Field
 from typing_extensions import TypedDict
@@ -25,10 +25,11 @@ AnyObject = Job | JobSet | Overview | PushJob
 
 
 class Elements(TypedDict):
-    """Objects of a collection as of `eventId`."""
+    """Objects of a collection as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     elements: list[AnyObject]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class ObjectInBrief(TypedDict):
@@ -59,45 +60,51 @@ Snapshot = Elements | Briefs | AnyObject
 
 
 class Orders(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     orders: list[OrderOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class JobChains(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     jobChains: list[JobChainOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class SchedulerJobs(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     jobs: list[JobOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class Tasks(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     tasks: list[TaskOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class FileBaseds(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     fileBaseds: list[FileBasedOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 class Schedulers(TypedDict):
-    """A snapshot as of `eventId`."""
+    """A snapshot as of `eventId`. With `limit` it is a page, and `cursor` leads to the next one."""
 
     schedulers: list[SchedulerOverview]
     eventId: EventId
+    cursor: NotRequired[str | None]
 
 
 SchedulerSnapshot = Orders | JobChains | SchedulerJobs | Tasks | FileBaseds | Schedulers | Overview | OrderStatistics
