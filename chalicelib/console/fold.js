@@ -46,7 +46,7 @@ const FOLDS = {
     if (name === "clean") return { state: "cleaned" };
     if (name === "progress")
       return { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress };
-    return name === "redirect" ? undefined : {};
+    return name === "redirect" || name === "create" ? undefined : {};
   },
   jobset: (object, event, data) => {
     const name = event.type[1];

@@ -70,7 +70,7 @@ def full_state(native: Sequence[Json], collection: str = "job", path: str = "/1"
 
 def omit_large_fields(stored: State, full: State) -> State:
     """The full state without the fields that the stored state omits."""
-    omitted = {name for name, value in stored.items() if value is None} | {"ended", "failed"}
+    omitted = {name for name, value in stored.items() if value is None} | {"ended", "failures", "failed"}
     return {name: stored[name] if name in omitted else value for name, value in full.items()}
 
 
@@ -234,6 +234,42 @@ def test_fold_does_not_change_previous_state() -> None:
         after = vocabularies.fold("job", state, event)
         assert state == before
         state = after
+
+
+FIRST_RUN = [
+    create(1, 7, params={"a": "1"}, props={"author": "anna"}),
+    job_event("redirect", 1, 7, redirect="n2"),
+    progress(1, 7, state="run", progress="50%", log=LOG, data=DATA),
+]
+
+
+@pytest.mark.parametrize(
+    "end", [finish(1, 7, success="0", data=DATA), job_event("clean", 1, 7)], ids=["finish", "clean"]
+)
+def test_fold_create_after_end_begins_new_run(end: Json) -> None:
+    second = [create(1, type="restore", node="n3", params={"b": "2"}), progress(1, type="restore", log=LOG)]
+    state, alone = stored_state([*FIRST_RUN, end, *second]), stored_state(second)
+    assert state is not None
+    assert alone is not None
+    times = {"createdAt": "2023-11-14T22:13:20.000004Z", "updatedAt": "2023-11-14T22:13:20.000005Z"}
+    assert state == full_state([*FIRST_RUN, end, *second]) == {**alone, **times}
+    ended = stored_state([*FIRST_RUN, end, *second, finish(1, type="restore")])
+    assert ended is not None
+    assert (ended["seconds"], ended["result"]["success"], ended["logCount"]) == (2e-06, "1", 1)
+
+
+def test_fold_create_of_open_run_is_a_repeat() -> None:
+    before, after = stored_state(FIRST_RUN), stored_state([*FIRST_RUN, create(1, type="restore", params={"b": "2"})])
+    assert before is not None
+    assert after == {**before, "updatedAt": "2023-11-14T22:13:20.000003Z"}
+
+
+def test_fold_create_after_large_run_has_no_gaps() -> None:
+    large = [create(1, params={"a": "x" * 20_000}), finish(1, data={"text": "x" * 20_000})]
+    state = stored_state([*large, create(1)])
+    assert state is not None
+    assert JOB_VOCABULARY.is_full_state(state)
+    assert "success" not in state
 
 
 @pytest.mark.parametrize("size", SIZES)

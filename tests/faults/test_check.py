@@ -95,7 +95,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "another end": (
         run_sql(f"UPDATE log SET n = 1, body = '[{{}}]' WHERE {commit_condition(COMMITS)}"),
-        "views.sqlite: acme (log 1), session 60: project-3 expects this session to end at ",
+        "views.sqlite: acme (log 1), session 60: project-4 expects this session to end at ",
     ),
     "zeroed pages": (ZERO_PAGES, "annals.sqlite: page "),
     "a shorter file": (truncate, "annals.sqlite: page "),

@@ -199,6 +199,22 @@ def test_finish_mail_contains_job_log_and_duration(tmp_path: Path) -> None:
         assert not re.search("of another|too late", text)
 
 
+def test_finish_mail_of_new_run_contains_only_its_log(tmp_path: Path) -> None:
+    world = World()
+    with open_site(tmp_path, world.clock) as site:
+        site.put("ops")
+        site.publish(job("create"), job("progress", log={"message": "first run"}), job("finish"))
+        world.now_ms += 3_600_000
+        site.publish(job("create"), job("progress", log={"message": "second run"}))
+        world.now_ms += 5_000
+        (event,) = site.publish(job("finish"))
+        message = site.build_message("ops", event)
+    assert isinstance(message, Mail)
+    assert "second run" in message.text
+    assert "5 s" in message.text
+    assert not re.search("first run|1 h", message.text)
+
+
 def test_log_messages_are_escaped_in_html(site: Site) -> None:
     site.put("ops", config={"title": "<b>"})
     *_, event = site.publish(

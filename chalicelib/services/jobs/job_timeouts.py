@@ -144,10 +144,10 @@ def _update_record(
         is_own_event = name.startswith(f"{event.fields.type[0]}:")
         if is_own_event and fields["event"] in _ENDING_EVENTS:
             open_jobs.pop(name, None)
-        elif is_own_event and fields["event"] in _OPENING_EVENTS:
-            open_jobs[name] = [event.event_id, _own_timeout_s(fields)]
         elif name in open_jobs:
             open_jobs[name][0] = event.event_id
+        elif is_own_event and fields["event"] in _OPENING_EVENTS:
+            open_jobs[name] = [event.event_id, _own_timeout_s(fields)]
     if not new:
         return None
     record = Record(_view(server), item, new[-1][1].id.session, to_json(open_jobs).decode())

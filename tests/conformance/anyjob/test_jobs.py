@@ -150,6 +150,45 @@ def test_second_create_does_not_change_the_job(member: Member) -> None:
     assert (state["params"], state["node"], state["state"]) == ({"a": "b"}, "n1", "run")
 
 
+def test_create_after_end_begins_a_new_run(member: Member) -> None:
+    first = [
+        create(1, 7, params={"a": "b"}, props=PROPS),
+        progress(1, 7, state="run", progress="9/9", log=LOG, data=DATA),
+        job_event("redirect", 1, 7, redirect="n2"),
+        finish(1, 7, success="0", data=DATA),
+    ]
+    second = [create(1, type="restore", node="n3", params={"c": "d"}), progress(1, type="restore", log=LOG)]
+    states = []
+    for native in (*first, *second, finish(1, type="restore"), create(1)):
+        (event,) = publish(member, native)["events"]
+        states.append((event, job(member, 1)))
+    created, progressed, ended, _ = (event for event, _ in states[4:])
+    at = times(created, progressed, ended)
+    assert states[6][1] == {
+        "id": 1,
+        "type": "restore",
+        "node": "n3",
+        "params": {"c": "d"},
+        "props": {},
+        "state": "finished",
+        "createdAt": at[0],
+        "updatedAt": at[2],
+        "redirects": [],
+        "logCount": 1,
+        "logs": [LOG],
+        "result": {"success": "1", "message": "job 1 ended"},
+        "finishedAt": at[2],
+        "seconds": (ended["eventId"] - created["eventId"]) / 1_000_000,
+    }
+    for event, state in states:
+        past = member.get("/objects/job/1", params={"at": event["eventId"]}).json()
+        assert past == {"eventId": event["eventId"], **state}
+    (summary,) = member.get("/objects/job", params={"brief": "yes"}).json()["elements"]
+    assert (summary["state"], summary["result"], summary["parent"], summary["createdAt"]) == (
+        "created", None, None, states[7][1]["createdAt"],
+    )  # fmt: skip
+
+
 def test_redirects_are_listed_in_order_and_last_sets_node(member: Member) -> None:
     publish(member, create(1), *(job_event("redirect", 1, redirect=f"n{n}") for n in (2, 3, 1)))
     state = job(member, 1)

@@ -244,6 +244,18 @@ def test_set_without_planned_jobs_stays_open(member: Member) -> None:
     assert describe(publish(member, finish(1, 7), finish(2, 8))["events"]) == ["finish 1", "finish 2"]
 
 
+def test_set_created_again_after_end_begins_a_new_run(member: Member) -> None:
+    publish(member, create_set(7, 1, props=PROPS), create(1, 7), finish(1, 7, success="0"))
+    created = publish(member, create_set(7, 2, node="n2"))["events"][0]
+    publish(member, create(1, 7), create(2, 7), finish(2, 7))
+    state = jobset(member, 7)
+    assert (state["node"], state["props"], state["total"], state["finished"]) == ("n2", {}, 2, 1)
+    assert (state["state"], state["createdAt"], "finishedAt" in state) == ("created", created["timestamp"], False)
+    publish(member, finish(1, 7))
+    assert describe_sessions(member)[-1] == ["finish 1", "finishJobSet 7"]
+    assert [job["success"] for job in finish_events(member)[-1]["payload"]["data"]["jobs"]] == ["1", "1"]
+
+
 def test_cleaned_set_is_not_finished(member: Member) -> None:
     publish(member, create_set(7, 1), create(1, 7), {**finish_set(7, 1), "event": "cleanJobSet"})
     assert describe(publish(member, finish(1, 7))["events"]) == ["finish 1"]

@@ -17,7 +17,7 @@ from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Appended, Commit
 from chalicelib.domain.vocabularies.job.jobsets import is_finish_due
-from chalicelib.services.jobs.job_publisher import IgnoredEvent
+from chalicelib.services.jobs.publish_plan import IgnoredEvent
 from chalicelib.services.ports import Log
 from tests.conformance.anyjob.anyjob import (
     Json,
@@ -148,6 +148,17 @@ def test_publish_repeated_key_returns_first_outcome(job_log: JobLog) -> None:
     assert summarize(first.outcome.commit) == ["finish 2", "finishJobSet 7"]
     assert repeated.outcome == Appended(first.outcome.commit, replayed=True)
     assert repeated.ignored == first.ignored == (IgnoredEvent(1, "there is no job 404"),)
+
+
+def test_publish_jobset_created_again_ends_again(job_log: JobLog) -> None:
+    job_log.publish_jobs(create_set(7, 1), create(1, 7), finish(1, 7))
+    job_log.project()
+    job_log.publish_jobs(create_set(7, 2), create(1, 7), create(2, 7), finish(1, 7))
+    assert summarize(job_log.publish_commit(finish(2, 7))) == ["finish 2", "finishJobSet 7"]
+    published = job_log.publish_jobs(finish_set(7, 1), create_set(7, 1), finish_set(7, 9), finish_set(7, 9))
+    assert isinstance(published.outcome, Appended)
+    assert summarize(published.outcome.commit) == ["createJobSet 7", "finishJobSet 7"]
+    assert [event.place for event in published.ignored] == [0, 3]
 
 
 @pytest.mark.parametrize(
@@ -306,8 +317,14 @@ def test_publish_any_requests_end_each_jobset_at_most_once(
                 assert not is_finish_due(job_log.state("jobset", number))
             if is_projected:
                 job_log.project()
-        found = jobset_finishes(job_log)
-        assert len({fields["id"] for _, fields in found}) == len(found)
+        ended: set[int] = set()
+        for event in [event for commit in job_log.log.read(job_log.server, 0) for event in native_events(commit)]:
+            match event["event"]:
+                case "createJobSet":
+                    ended.discard(event["id"])
+                case "finishJobSet" | "cleanJobSet":
+                    assert event["event"] == "cleanJobSet" or event["id"] not in ended
+                    ended.add(event["id"])
     finally:
         log.close()
         views.close()

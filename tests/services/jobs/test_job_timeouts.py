@@ -87,13 +87,22 @@ def test_run_event_of_job_extends_its_timeout(event: Json, job_log: JobLog) -> N
 
 
 @pytest.mark.parametrize("end", [finish(1), job_event("clean", 1)], ids=lambda event: str(event["event"]))
-@pytest.mark.parametrize("after", [[], [progress(1)], [job_event("redirect", 1, redirect="n2")], [create(1)]], ids=len)
+@pytest.mark.parametrize("after", [[], [progress(1)], [job_event("redirect", 1, redirect="n2")]], ids=len)
 def test_run_ended_job_is_not_cleaned(end: Json, after: list[Json], job_log: JobLog) -> None:
     job_log.publish_jobs(create(1), end)
     if after:
         job_log.publish_jobs(*after)
     job_log.advance_s(10 * AN_HOUR_S)
     assert job_log.clean() == []
+
+
+def test_run_new_run_of_ended_job_is_cleaned(job_log: JobLog) -> None:
+    job_log.publish_jobs(create(1, props={"clean_timeout": "60"}), finish(1))
+    job_log.publish_jobs(create(1), create(1, props={"clean_timeout": "60"}))
+    job_log.advance_s(AN_HOUR_S - 1)
+    assert job_log.clean() == []
+    job_log.advance_s(2)
+    assert (job_log.clean(), job_log.clean()) == (["clean 1"], [])
 
 
 def test_run_job_without_creation_is_not_cleaned(job_log: JobLog) -> None:

@@ -10,10 +10,12 @@ _Job = dict[str, Any]
 
 
 def fold_job(job: _Job | None, at_us: int, native: Fields) -> _Job | None:
-    """Update `job` in place. Returns None until the job has been created."""
+    """Update `job` in place. Returns None until the job has been created, and a new job when a new run begins."""
     name = native["event"]
+    if name == "create" and (job is None or "finishedAt" in job):
+        return _new_job(at_us, native)
     if job is None:
-        return _new_job(at_us, native) if name == "create" else None
+        return None
     job["updatedAt"] = timestamps.iso(at_us)
     match name:
         case "progress":

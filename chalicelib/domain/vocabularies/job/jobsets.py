@@ -1,6 +1,7 @@
 """Folds the events of a job set, and of its jobs, into the set's state.
 
 A set is created with a list of planned jobs without ids. Each `create` event that names the set replaces one of them.
+A `createJobSet` event of a set that has ended, and a `create` event of a job that has ended, begin a new run.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
     """Update `jobset` in place with an event of the set or of one of its jobs."""
     at, name = timestamps.iso(at_us), native["event"]
     jobset_id = native["jobset"] if name in JOB_EVENTS else native["id"]
-    if jobset is None:
+    if jobset is None or (name == "createJobSet" and has_ended(jobset)):
         jobset = {"id": jobset_id, "node": native["node"], "props": {}, "state": "created", "createdAt": at, "jobs": []}
     jobset["updatedAt"] = at
     match name:
@@ -34,8 +35,8 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
             if native["jobs"]:  # the list is empty if the jobs did not fit in one event
                 jobset["jobs"] = [dict(job) for job in native["jobs"]]
-                for counter in ("ended", "failed"):
-                    jobset.pop(counter, None)
+                for substitute in ("ended", "failures", "failed"):
+                    jobset.pop(substitute, None)
         case _:
             _fold_job_of_set(jobset, native)
     if jobset["jobs"] is not None:
@@ -47,8 +48,8 @@ def finished_job_ids(jobset: Fields) -> list[int]:
     return [job["id"] for job in jobset["jobs"] if "success" in job and "id" in job]
 
 
-def failed_job_count(jobset: Fields) -> int:
-    return sum(job.get("success") == "0" for job in jobset["jobs"])
+def failed_job_ids(jobset: Fields) -> list[int]:
+    return [job["id"] for job in jobset["jobs"] if job.get("success") == "0" and "id" in job]
 
 
 def has_ended(state: Fields) -> bool:
@@ -83,15 +84,14 @@ def _end_event(jobset: Fields, event: str, jobs: Iterable[Fields]) -> dict[str, 
 
 
 def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
-    jobs = jobset["jobs"]
+    jobs, begins_run = jobset["jobs"], native["event"] == "create" and not has_ended(jobset)
     if jobs is None:
-        # The list of jobs is too large to be stored, but the ids of finished jobs are needed to count each job once.
-        if native["event"] == "finish" and native["id"] not in jobset["ended"]:
-            jobset["ended"].append(native["id"])
-            jobset["finished"] += 1
-            jobset["failed"] += native["success"] == "0"
+        _count_job_of_large_set(jobset, native, begins_run)
         return
     job = next((job for job in jobs if job.get("id") == native["id"]), None)
+    if job is not None and begins_run and ("success" in job or job["state"] == "cleaned"):
+        job.clear()
+        job |= {field: native[field] for field in ("node", "type", "params", "props", "id")} | {"state": "created"}
     if job is None:
         if "type" not in native:
             return  # a redirect of a job that has not been created
@@ -107,6 +107,20 @@ def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
             job |= {"state": "finished", "success": native["success"], "message": native["message"]}
         case "clean":
             job["state"] = "cleaned"
+
+
+def _count_job_of_large_set(jobset: _JobSet, native: Fields, begins_run: bool) -> None:
+    """The list of jobs is too large to be stored, but the ids of ended jobs are needed to count each job once."""
+    number, ended, failures = native["id"], jobset["ended"], jobset["failures"]
+    if begins_run and number in ended:
+        ended.remove(number)
+        failures[:] = [other for other in failures if other != number]
+        jobset["finished"] -= 1
+    elif native["event"] == "finish" and number not in ended:
+        ended.append(number)
+        failures += [number] if native["success"] == "0" else []
+        jobset["finished"] += 1
+    jobset["failed"] = len(failures)
 
 
 def _assign_to_planned_job(jobs: list[_Job], job: _Job) -> _Job:

@@ -9,7 +9,7 @@ from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.vocabularies.job.events import JOB, JOB_EVENTS, JOBSET, JOBSET_EVENTS, id_from_key
 from chalicelib.domain.vocabularies.job.jobs import fold_job
-from chalicelib.domain.vocabularies.job.jobsets import failed_job_count, finished_job_ids, fold_jobset
+from chalicelib.domain.vocabularies.job.jobsets import failed_job_ids, finished_job_ids, fold_jobset
 
 COLLECTIONS: Mapping[str, str] = {JOB: "jobs", JOBSET: "jobsets"}
 
@@ -68,10 +68,11 @@ def _omit_if_large(name: str, value: Any) -> Any:
 
 
 def _substitutes(small: Fields, folded: Fields) -> Fields:
-    """Facts needed from omitted fields: how the job ended, which jobs of the set finished, and how many failed."""
+    """Facts needed from omitted fields: how the job ended, which jobs of the set finished, and which of them failed."""
     substitutes: dict[str, Any] = {}
     if small.get("result", "") is None and folded["result"] is not None:
         substitutes["success"] = folded["result"]["success"]
     if small.get("jobs", "") is None and folded["jobs"] is not None:
-        substitutes |= {"ended": finished_job_ids(folded), "failed": failed_job_count(folded)}
+        failures = failed_job_ids(folded)
+        substitutes |= {"ended": finished_job_ids(folded), "failures": failures, "failed": len(failures)}
     return substitutes

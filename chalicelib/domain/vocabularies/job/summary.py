@@ -36,8 +36,8 @@ def _jobset_result(jobset: State) -> Result | None:
     if jobset["state"] != "finished" or not has_ended(jobset):
         return None
     jobs = jobset["jobs"]
-    failed = jobset.get("failed", 0) if jobs is None else sum(job.get("success") != "1" for job in jobs)
-    return _result(not failed)
+    has_failure = bool(jobset.get("failed")) if jobs is None else any(job.get("success") != "1" for job in jobs)
+    return _result(not has_failure)
 
 
 def _jobset_progress(jobset: State) -> float | None:

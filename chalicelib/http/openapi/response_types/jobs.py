@@ -86,6 +86,7 @@ class JobSet(TypedDict):
     finished: Count
     jobs: list[JobOfSet] | None
     ended: NotRequired[list[Number]]
+    failures: NotRequired[list[Number]]
     failed: NotRequired[Count]
 
 

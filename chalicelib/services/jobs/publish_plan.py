@@ -1,0 +1,208 @@
+"""Plan what a request with job events writes: the accepted events, and the finish events of job sets they complete.
+
+Threads: any thread may plan. `_known_jobs` has no lock: it is a cache whose updates are atomic.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from chalicelib.domain.errors import BadInput
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode_all
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.log.append import MAX_BYTES, AppendCondition, encode_within_limits
+from chalicelib.domain.objects.path_query import PathPattern, PathQuery
+from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.domain.vocabularies import JOB_VOCABULARY, fold
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
+from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, is_finish_due
+from chalicelib.services.feeds.feed import FeedQuery, long_poll
+from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.objects.snapshots import Snapshot, object_events, snapshot
+from chalicelib.services.ports import Clock
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import Retention
+
+CREATE_EVENTS = ((JOB, "create", "*"),)
+COMPLETION_EVENTS = ((JOB, "finish", "*"), (JOBSET, "*"))
+"""Events that may change whether a job set is complete or has ended."""
+MAX_KNOWN_JOBS = 100_000
+"""Maximum size of the cache of existing jobs."""
+MAX_KEYS_PER_QUERY = 100
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoredEvent:
+    """An event that is not written, and the reason."""
+
+    place: int
+    """Index in the request."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PublishPlan:
+    """The events to write, the events to ignore, and a condition that fails if the job sets change meanwhile."""
+
+    accepted: Sequence[NewEvent]
+    """Events of the publisher."""
+    finishes: Sequence[NewEvent] = ()
+    """Finish events of job sets. They follow the publisher's events."""
+    ignored: tuple[IgnoredEvent, ...] = ()
+    condition: AppendCondition | None = None
+
+
+class JobPlanner:
+    """Decides which events of a request are written."""
+
+    def __init__(self, reader: LogReader, retention: Retention, clock: Clock) -> None:
+        self._reader = reader
+        self._retention = retention
+        self._clock = clock
+        self._known_jobs: set[tuple[int, str]] = set()
+
+    def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
+        """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
+        job_keys = self._existing_jobs(server, events)
+        accepted: dict[int, NewEvent] = {}
+        ignored: list[IgnoredEvent] = []
+        for place, event in enumerate(events):
+            if _needs_existing_job(event) and event.key not in job_keys:
+                ignored.append(ignored_event(place, event))
+                continue
+            if event.type[:2] == (JOB, "create"):
+                job_keys.add(event.key)
+            accepted[place] = event
+        numbers = affected_jobsets(accepted.values())
+        if not numbers:
+            return PublishPlan([*accepted.values()], ignored=tuple(ignored))
+        return self._plan_with_jobsets(server, accepted, ignored, numbers, condition)
+
+    def remember_jobs(self, server: int, events: Sequence[NewEvent]) -> None:
+        """Remember the jobs that a published request has created."""
+        if len(self._known_jobs) > MAX_KNOWN_JOBS:
+            self._known_jobs.clear()
+        created = (event.key for event in events if event.type[:2] == (JOB, "create"))
+        self._known_jobs |= {(server, key) for key in created if key is not None}
+
+    def _existing_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
+        """Keys of the jobs in `events` that exist in the log."""
+        keys = {event.key for event in events if _needs_existing_job(event)}
+        existing = {key for key in keys if key is not None and (server, key) in self._known_jobs}
+        unknown = [key for key in keys - existing if key is not None]
+        for start in range(0, len(unknown), MAX_KEYS_PER_QUERY):
+            existing |= self._created_jobs(server, tuple(unknown[start : start + MAX_KEYS_PER_QUERY]))
+        self._known_jobs |= {(server, key) for key in existing}
+        return set(existing)
+
+    def _created_jobs(self, server: int, keys: tuple[str, ...]) -> set[str]:
+        """Those of `keys` for which the log has a create event."""
+        selection = Selection(types=CREATE_EVENTS, keys=keys)
+        created: set[str] = set()
+        after: int | None = None
+        while True:
+            query = FeedQuery(server, selection, after, formatter=_job_key)
+            page = run_without_waiting(long_poll(query, self._reader, self._retention))
+            if not isinstance(page, NonEmpty):
+                return created
+            created |= set(page.texts)
+            after = page.event_id
+
+    def _plan_with_jobsets(
+        self,
+        server: int,
+        accepted: dict[int, NewEvent],
+        ignored: list[IgnoredEvent],
+        numbers: Sequence[int],
+        publisher_condition: AppendCondition | None,
+    ) -> PublishPlan:
+        """Add the finish events of the job sets that the accepted events complete, and ignore duplicates."""
+        query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
+        jobsets = snapshot(self._reader, server, JOBSET, query)
+        if publisher_condition is not None and publisher_condition.after > jobsets.event_id:
+            raise BadInput(
+                f"after={publisher_condition.after} is beyond the end of the log: the last event is {jobsets.event_id}"
+            )
+        selection = ObjectSelection(types=COMPLETION_EVENTS, collection=JOBSET, query=query)
+        condition = AppendCondition(fail_if_events_match=selection, after=jobsets.event_id)
+        events = self._numbered(server, accepted)
+        finishes: list[NewEvent] = []
+        for number in numbers:
+            surplus, finish = self._fold_jobset(server, ObjectRef(JOBSET, f"/{number}"), jobsets, events, finishes)
+            for place in surplus:
+                del events[place]
+                ignored.append(ignored_event(place, accepted.pop(place)))
+            finishes += finish
+        ignored_in_order = tuple(sorted(ignored, key=lambda event: event.place))
+        return PublishPlan([*accepted.values()], finishes, ignored_in_order, condition)
+
+    def _numbered(self, server: int, accepted: Mapping[int, NewEvent]) -> dict[int, Event]:
+        """The accepted events by place, as if they were in the log."""
+        now_us = self._clock() * 1000
+        texts = encode_within_limits([*accepted.values()], len(accepted))
+        return {
+            place: Event(Id(server, 1, instance), now_us, now_us, text)
+            for instance, (place, text) in enumerate(zip(accepted, texts, strict=True), start=1)
+        }
+
+    def _fold_jobset(
+        self, server: int, ref: ObjectRef, jobsets: Snapshot, events: Mapping[int, Event], finishes: Sequence[NewEvent]
+    ) -> tuple[list[int], list[NewEvent]]:
+        """Places of finish events of a set that has already ended, and its finish event if `events` complete it."""
+        state = jobsets.states.get(ref.path)
+        surplus: list[int] = []
+        folded: list[Event] = []
+        for place, event in events.items():
+            if ref not in JOB_VOCABULARY.affected_objects(event.fields):
+                continue
+            if event.fields.type[:2] == (JOBSET, "finishJobSet") and state is not None and has_ended(state):
+                surplus.append(place)
+                continue
+            state = fold(JOBSET, state, event)
+            folded.append(event)
+        if state is None or not is_finish_due(state):
+            return surplus, []
+        history = [*object_events(self._reader, server, ref, jobsets.event_id), *folded]
+        with_fields = ((event, JOB_VOCABULARY.native_json(event)) for event in history)
+        full_state = JOB_VOCABULARY.full_state(
+            JOBSET, ((event, fields) for event, fields in with_fields if fields is not None)
+        )
+        if full_state is None:
+            return surplus, []
+        texts = [*(event.text.encode() for event in events.values()), *encode_all(finishes)]
+        return surplus, [_shrink_to_fit(texts, finish_event(full_state))]
+
+
+def ignored_event(place: int, event: NewEvent) -> IgnoredEvent:
+    number = str(event.key).rpartition("/")[2]
+    reason = f"there is no job {number}" if event.type[0] == JOB else f"job set {number} has already ended"
+    return IgnoredEvent(place, reason)
+
+
+def affected_jobsets(events: Iterable[NewEvent]) -> list[int]:
+    """Numbers of the job sets that the events may complete or end."""
+    numbers: set[int] = set()
+    for event in events:
+        fields = event.payload.data if isinstance(event.payload, JsonPayload) else {}
+        if event.type[:2] == (JOB, "finish") and "jobset" in fields:
+            numbers.add(fields["jobset"])
+        if event.type[:2] == (JOBSET, "finishJobSet"):
+            numbers.add(int(str(event.key).rpartition("/")[2]))
+    return sorted(numbers)
+
+
+def _needs_existing_job(event: NewEvent) -> bool:
+    return event.type[:2] in ((JOB, "progress"), (JOB, "finish"))
+
+
+def _shrink_to_fit(texts: Iterable[bytes], finish: State) -> NewEvent:
+    """The finish event of a job set, without its jobs if the commit with `texts` would be too large."""
+    event = JOB_VOCABULARY.new_event(finish)
+    size = sum(len(text) + 2 for text in (*texts, *encode_all([event])))
+    return event if size <= MAX_BYTES else JOB_VOCABULARY.new_event({**finish, "jobs": []})
+
+
+def _job_key(event: Event) -> str:
+    """The key of a job event. Empty if the event only has the type of one."""
+    return "" if JOB_VOCABULARY.native_json(event) is None else event.fields.key or ""
