@@ -8,10 +8,10 @@ import re
 from functools import cache, lru_cache
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
 
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
-from chalicelib.domain.events.event_type import EventType, Subtype
+from chalicelib.domain.events.event_type import SUBTYPE_REGEX, EventType
 from chalicelib.domain.json_schema import with_members
 from chalicelib.domain.lazy import cached_on_instance
 from chalicelib.domain.model import Model, WholeNumber
@@ -20,6 +20,8 @@ from chalicelib.domain.timestamps import MAX_TIMESTAMP_S
 JOB = "job"
 JOBSET = "jobset"
 
+Name = Annotated[str, StringConstraints(min_length=1, pattern=SUBTYPE_REGEX)]
+"""The name of a node or of a job type. It becomes a subtype, but an empty name is a mistake of the publisher."""
 Number = Annotated[WholeNumber, Field(ge=0, lt=2**53)]
 Seconds = Annotated[WholeNumber, Field(ge=0, le=MAX_TIMESTAMP_S)]
 Texts = Annotated[dict[str, str], Field(default_factory=dict)]
@@ -45,7 +47,7 @@ class _AnyJobEvent(Model):
     """Fields of all events. The publisher's `time` becomes the source timestamp."""
 
     time: Seconds | None = None
-    node: Subtype
+    node: Name
     id: Number
 
 
@@ -54,7 +56,7 @@ class _JobEvent(_AnyJobEvent):
 
 
 class _TypedJobEvent(_JobEvent):
-    type: Subtype
+    type: Name
     params: Texts
     props: Texts
 
@@ -89,8 +91,8 @@ class Redirect(_JobEvent):
     """A job moves to another node."""
 
     event: Literal["redirect"]
-    redirect: Subtype
-    type: Subtype | None = None
+    redirect: Name
+    type: Name | None = None
     params: dict[str, str] | None = None
     props: dict[str, str] | None = None
 
@@ -113,8 +115,8 @@ class Clean(_TypedJobEvent):
 class PlannedJob(Model):
     """A job in a `createJobSet` event."""
 
-    node: Subtype
-    type: Subtype
+    node: Name
+    type: Name
     params: Texts
     props: Texts
 
