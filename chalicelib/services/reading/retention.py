@@ -1,6 +1,7 @@
 """Retention: which events are too old to be read. They are hidden from readers at once and deleted later.
 
-Threads: any thread may call `boundary`. `_window_lock` protects `_windows` and is held while reading the log.
+Threads: any thread may call `boundary`. `_window_lock` protects `_windows` and is held while reading the log. `_starts`
+and `_expired` have no lock: if a thread replaces a later head by an earlier one, the next call advances it again.
 """
 
 import threading
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.services.ports import Clock, Log
-from chalicelib.services.reading.scan import find_position
+from chalicelib.services.reading.scan import binary_search, find_position
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,29 +33,57 @@ class Retention:
         self._age_s = age_s
         self._events = events
         self._starts: dict[int, Head] = {}
+        self._expired: dict[int, Head] = {}
+        """By log, a commit that is known to have expired by age. Calls continue from there."""
         self._windows: dict[int, _Window] = {}
         self._window_lock = threading.Lock()
 
     def boundary(self, server: int) -> RetentionBoundary:
         """The current boundary of a log."""
-        boundaries = [self._deleted(server)]
-        if self._age_s is not None:
-            boundaries.append(self._by_age(server, self._age_s))
+        boundaries = [self._deleted(server) if self._age_s is None else self._by_age(server, self._age_s)]
         if self._events is not None:
             boundaries.append(self._by_count(server, self._events))
         return max(boundaries, key=lambda boundary: boundary.event_id)
 
     def _deleted(self, server: int) -> RetentionBoundary:
         """The boundary of the commits that are no longer stored. Without any limit it never moves and is cached."""
-        if server not in self._starts or self._age_s is not None or self._events is not None:
+        if server not in self._starts or self._events is not None:
             self._starts[server] = self._log.start(server)
         start = self._starts[server]
         return RetentionBoundary(start, start.last_event_id)
 
     def _by_age(self, server: int, age_s: float) -> RetentionBoundary:
-        oldest_us = self._clock() * 1000 - int(age_s * 1_000_000)
-        head = find_position(self._log, self._log.head(server), max(oldest_us - 1, 0))
-        return RetentionBoundary(head, head.last_event_id)
+        """The boundary of the commits that are too old or no longer stored."""
+        event_id = max(self._clock() * 1000 - int(age_s * 1_000_000) - 1, 0)
+        expired = self._expired.get(server)
+        if expired is None:
+            start = self._log.start(server)
+            expired = max(start, self._search_by_age(server, event_id), key=lambda head: head.session)
+        else:
+            expired = self._advance(expired, event_id)
+        self._expired[server] = expired
+        return RetentionBoundary(expired, expired.last_event_id)
+
+    def _search_by_age(self, server: int, event_id: int) -> Head:
+        return find_position(self._log, self._log.head(server), event_id)
+
+    def _advance(self, expired: Head, event_id: int) -> Head:
+        """The last commit without an event after `event_id`, from `expired` on. One read if nothing else has expired.
+
+        The next stored commit also shows whether those before it are deleted.
+        """
+        earlier, step = expired, 1
+        commit = self._next_commit(earlier.server, earlier.session)
+        while commit is not None and commit.last_event_id <= event_id:
+            earlier, step = commit.head, step * 2
+            commit = self._next_commit(earlier.server, earlier.session + step - 1)
+        if commit is not None:
+            return binary_search(self._log, earlier, commit.session, event_id)
+        head = self._log.head(earlier.server)
+        return earlier if head.session == earlier.session else self._search_by_age(earlier.server, event_id)
+
+    def _next_commit(self, server: int, after: int) -> Commit | None:
+        return next(iter(self._log.read(server, after, 1)), None)
 
     def _by_count(self, server: int, events: int) -> RetentionBoundary:
         with self._window_lock:

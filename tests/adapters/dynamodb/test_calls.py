@@ -13,6 +13,7 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.reading.retention import Retention
 from tests.adapters.aws.transports import CallList
 from tests.adapters.dynamodb.conftest import Tables
 from tests.builders import NOW_S, a_commit, a_receipt, incompressible_text
@@ -144,3 +145,24 @@ def test_append_with_retention_sets_ttl_except_configuration(tables: Tables) -> 
     catch_up(projector(views), 1, log, views)
     tables.client.call("DeleteItem", {"TableName": tables.log, "Key": commit_key(1, 1)})
     assert log.head(1) == commit.head
+
+
+def test_retention_boundary_takes_one_call_once_known(tables: Tables, calls: CallList) -> None:
+    """The first call searches the log. Later calls read the next commit, and a few more when commits have expired."""
+    log, now_ms = DynamoLog(tables.client, tables.log, tables.views, retention_s=50.0), 100_000
+    for session in range(1, 201):
+        append(log, a_commit(session=session, at=session * 1_000_000, prev=(session - 1) * 1_000_000))
+    retention = Retention(log, lambda: now_ms, age_s=50.0)
+    assert retention.boundary(1).head.session == 49
+    calls.clear()
+    for _ in range(10):
+        assert retention.boundary(1).head.session == 49
+    assert calls.names == ["Query"] * 10
+    calls.clear()
+    now_ms += 1_000
+    assert retention.boundary(1).head.session == 50
+    assert len(calls.names) <= 3
+    calls.clear()
+    now_ms += 60_000
+    assert retention.boundary(1).head.session == 110
+    assert len(calls.names) <= 14

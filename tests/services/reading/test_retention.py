@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -148,6 +149,26 @@ def test_retention_by_age_expires_older_events(
     written.now_ms += later_ms
     expected_boundary = boundary_at(written, written.last_expired(age_s, None))
     assert boundary_values(incremental.boundary(written.server)) == expected_boundary
+
+
+@settings(deadline=None)
+@given(STEPS, AGES, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 40)), max_size=6), st.randoms())
+def test_boundary_by_age_with_deletions_is_exact(
+    store: Store, steps: list[tuple[int, int]], age_s: float, changes: list[tuple[int, int]], random: Random
+) -> None:
+    """Expired commits are deleted at any time. Some are deleted early, as if retention had been shorter before."""
+    written = WrittenLog(store)
+    retention, deleted = written.retention(age_s), 0
+    for later_s, deletions in changes:
+        for step in random.choices(steps, k=5) if steps else ():
+            written.write(*step)
+        written.now_ms += later_s * 1000
+        while store.log.delete_up_to(written.server, deletions):
+            pass
+        deleted = max(deleted, min(deletions, len(written.commits) - 1))
+        last_deleted = written.commits[deleted - 1].last_event_id if deleted > 0 else 0
+        last = max(last_deleted, written.last_expired(age_s, None))
+        assert boundary_values(retention.boundary(written.server)) == boundary_at(written, last)
 
 
 @settings(deadline=None)
