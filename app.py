@@ -3,12 +3,11 @@
 from functools import cache
 from typing import Any
 
-from chalice.app import Chalice
-
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
+from chalicelib.http.cors import CrossOriginChalice
 from chalicelib.http.middleware import limit_response_size
 from chalicelib.http.routes import (
     console,
@@ -38,7 +37,7 @@ from chalicelib.wiring.queues import ingest_queue
 from chalicelib.wiring.reports import s3_pages
 from chalicelib.wiring.telemetry import telemetry_middleware
 
-app = Chalice(app_name="annals", configure_logs=False)
+app = CrossOriginChalice(lambda: get_components().settings.cors_origins, app_name="annals", configure_logs=False)
 app.api.binary_types = []
 for blueprint in (
     authorizer,

@@ -95,6 +95,8 @@ class Settings:
     """Mail server. If empty, mail is written to a maildir in the data directory."""
     mail_from: str
     mail_title: str
+    cors_origins: frozenset[str]
+    """Origins whose web pages may use the API. `*` for all."""
     slack_hosts: tuple[str, ...]
     """Hosts that webhooks may use."""
     templates_path: Path | None
@@ -149,6 +151,7 @@ class Settings:
             smtp_url=get("SMTP_URL") or "",
             mail_from=get("MAIL_FROM") or "",
             mail_title=get("MAIL_TITLE") or "Annals",
+            cors_origins=frozenset(origin.rstrip("/") for origin in _names(get("CORS_ORIGINS") or "")),
             slack_hosts=tuple(sorted(_names(get("SLACK_HOSTS") or "hooks.slack.com"))),
             templates_path=Path(get("TEMPLATES_PATH") or "") if get("TEMPLATES_PATH") else None,
             public_url=get("PUBLIC_URL") or "",

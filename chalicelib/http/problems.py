@@ -58,9 +58,12 @@ def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
 def resolve(response: DeferredResponse) -> Response:
     """Wait for the outcome of a deferred response and render it. A refusal becomes a problem document."""
     try:
-        return response.render(response.future.result())
+        resolved = response.render(response.future.result())
     except Exception as error:  # every error becomes a response
-        return _problem_from_exception(error)
+        resolved = _problem_from_exception(error)
+    if response.headers:
+        resolved.headers = {**resolved.headers, **response.headers}
+    return resolved
 
 
 def _guard_steps(steps: Generator[Any, Any, Response | None]) -> Generator[Any, Any, Response | None]:

@@ -34,7 +34,7 @@ POSITION_INTERVAL_US = 3_600_000_000
 
 
 class DeferredResponse(Response):
-    """A response that is rendered once `future` is done.
+    """A response that is rendered once `future` is done. Its headers are added to the rendered ones.
 
     The embedded server writes the appends of many requests together before it renders their responses.
     """
@@ -48,7 +48,8 @@ class DeferredResponse(Response):
 class SuspendableResponse(Response):
     """A response produced by a generator that can be suspended (see `services.feeds.suspension`).
 
-    `steps` yields pieces of text, which are sent at once, or returns a single complete response.
+    `steps` yields pieces of text, which are sent at once, or returns a single complete response. The headers are
+    added to those of a single response.
     """
 
     def __init__(self, steps: Generator[Any, Any, Response | None], headers: Headers | None = None) -> None:

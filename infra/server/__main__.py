@@ -73,7 +73,7 @@ def main() -> None:
     exit_on_error(lambda: _prepare(components))
     server = exit_on_error(
         lambda: Server(
-            Gateway(app),
+            Gateway(app, settings.cors_origins),
             notifier,
             components.log.publisher.appends.flush,
             host,

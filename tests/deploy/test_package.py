@@ -181,18 +181,67 @@ def test_only_deliver_role_may_send_mail(package: Package) -> None:
     assert [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)] == ["DeliverRole"]
 
 
-def test_template_passes_cfn_lint(package: Package) -> None:
-    linter = ROOT / ".venv-sam" / "bin" / "cfn-lint"
-    process = subprocess.run([linter, package.template], capture_output=True, text=True, check=False)
-    assert (process.returncode, process.stdout) == (0, "")
-
-
-def test_expand_sam_keeps_all_resources(package: Package) -> None:
+@pytest.fixture(scope="module", name="expanded")
+def expanded_template(package: Package) -> dict[str, Any]:
+    """The template without SAM, as AWS deploys it."""
     template = json.loads(package.template.read_text())
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
-    expanded = expand_sam(template)
+    return expand_sam(template)
+
+
+def expanded_properties(expanded: dict[str, Any], kind: str) -> list[dict[str, Any]]:
+    return [resource["Properties"] for resource in expanded["Resources"].values() if resource["Type"] == kind]
+
+
+def lint(template: Path) -> tuple[int, str]:
+    linter = ROOT / ".venv-sam" / "bin" / "cfn-lint"
+    process = subprocess.run([linter, template], capture_output=True, text=True, check=False)
+    return process.returncode, process.stdout
+
+
+def test_template_passes_cfn_lint(package: Package) -> None:
+    assert lint(package.template) == (0, "")
+
+
+def test_expanded_template_passes_cfn_lint(expanded: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "expanded.json"
+    path.write_text(json.dumps(expanded))
+    assert lint(path) == (0, "")
+
+
+def test_tracing_applies_to_functions_and_stage(expanded: dict[str, Any]) -> None:
+    modes = [function["TracingConfig"]["Mode"] for function in expanded_properties(expanded, "AWS::Lambda::Function")]
+    assert modes == [{"Fn::If": ["IsTraced", "Active", "PassThrough"]}] * 13
+    (stage,) = expanded_properties(expanded, "AWS::ApiGateway::Stage")
+    assert stage["TracingEnabled"] == {"Fn::If": ["IsTraced", True, False]}
+
+
+def test_api_is_regional_with_one_stage(expanded: dict[str, Any]) -> None:
+    (api,) = expanded_properties(expanded, "AWS::ApiGateway::RestApi")
+    assert api["EndpointConfiguration"] == {"Types": ["REGIONAL"]}
+    stages = expanded_properties(expanded, "AWS::ApiGateway::Stage")
+    deployments = expanded_properties(expanded, "AWS::ApiGateway::Deployment")
+    assert [stage["StageName"] for stage in stages] == ["api"]
+    assert not [deployment for deployment in deployments if "StageName" in deployment]
+
+
+def test_concurrency_is_reserved_for_writer_and_reader(expanded: dict[str, Any]) -> None:
+    for function, name in (("APIHandler", "WriterConcurrency"), ("Reader", "ReaderConcurrency")):
+        reserved = expanded["Resources"][function]["Properties"]["ReservedConcurrentExecutions"]
+        assert reserved == {"Fn::If": [f"Has{name}", {"Ref": name}, {"Ref": "AWS::NoValue"}]}
+
+
+def test_every_path_answers_preflight_without_token(expanded: dict[str, Any]) -> None:
+    (api,) = expanded_properties(expanded, "AWS::ApiGateway::RestApi")
+    for methods in api["Body"]["paths"].values():
+        assert "${Reader.Arn}" in json.dumps(methods["options"]["x-amazon-apigateway-integration"]["uri"])
+        assert "security" not in methods["options"]
+
+
+def test_expand_sam_keeps_all_resources(package: Package, expanded: dict[str, Any]) -> None:
+    template = json.loads(package.template.read_text())
     kinds = {name: resource["Type"] for name, resource in expanded["Resources"].items()}
     assert "Transform" not in expanded
     assert not [name for name, kind in kinds.items() if kind.startswith("AWS::Serverless::")]

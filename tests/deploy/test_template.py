@@ -105,6 +105,7 @@ def test_gateway_responses_are_problem_documents(kind: str, status: int) -> None
     problem = json.loads(response["responseTemplates"]["application/json"])
     assert (response["statusCode"], problem["status"]) == (status, status)
     assert headers["gatewayresponse.header.Content-Type"] == "'application/problem+json'"
+    assert headers["gatewayresponse.header.Access-Control-Allow-Origin"] == "'*'"
     assert ("gatewayresponse.header.Retry-After" in headers) == (status in (429, 503, 504))
 
 

@@ -82,6 +82,7 @@ def build_package(stage: str, folder: Path) -> Package:
         archives.write_archives(Path(scratch) / "deployment.zip", dependencies, package.functions, package.authorizer)
     policy = json.loads((ROOT / ".chalice" / "policy-reader.json").read_text())
     template = assign_routes(template, policy)
+    _remove_chalice_defaults(template)
     template["Resources"]["Bearer"]["Properties"]["CodeUri"] = f"./{package.authorizer.name}"
     package.template.write_text(json.dumps(template, indent=1))
     _write_scripts(package.scripts)
@@ -113,6 +114,13 @@ def _package_with_chalice(stage: str, folder: Path) -> Template:
     subprocess.run([*command, *options], cwd=project, env=environment, check=True, stdout=subprocess.DEVNULL)  # noqa: S603
     template: Template = json.loads((folder / "sam.json").read_text())
     return template
+
+
+def _remove_chalice_defaults(template: Template) -> None:
+    """Remove properties that Chalice writes to each function, where they hide those in `Globals`."""
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"].pop("Tracing")
 
 
 def _write_scripts(folder: Path) -> None:

@@ -8,6 +8,7 @@ Chalice makes one function for all routes. This module splits it into three func
 """
 
 import copy
+import re
 from typing import Any, Final
 
 Template = dict[str, Any]
@@ -37,11 +38,22 @@ def assign_routes(chalice_template: Template, reader_policy: Template) -> Templa
             uri = operation["x-amazon-apigateway-integration"]["uri"]
             function = function_for_route(path, method)
             uri["Fn::Sub"] = uri["Fn::Sub"].replace(f"${{{WRITER}.Arn}}", f"${{{function}.Arn}}")
+        methods["options"] = _preflight_operation(next(iter(methods.values())))
     for name, role in _ROLES.items():
         _add_function(resources, name, role)
     role = resources[_ROLES[READER]] = copy.deepcopy(resources["ApiHandlerRole"])
     role["Properties"]["Policies"] = [{"PolicyDocument": reader_policy, "PolicyName": "ReaderRolePolicy"}]
     return template
+
+
+def _preflight_operation(operation: Template) -> Template:
+    """The public operation that answers browsers of other origins. The app decides whether they are allowed."""
+    preflight = copy.deepcopy(operation)
+    preflight.pop("security", None)
+    uri = preflight["x-amazon-apigateway-integration"]["uri"]
+    uri["Fn::Sub"] = re.sub(r"\$\{\w+\.Arn\}", f"${{{READER}.Arn}}", uri["Fn::Sub"])
+    preflight["summary"] = "Cross-origin preflight."
+    return preflight
 
 
 def _add_function(resources: Template, name: str, role: str) -> None:

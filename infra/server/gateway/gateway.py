@@ -8,6 +8,7 @@ authorizer.
 """
 
 import time
+from collections.abc import Collection
 from http import HTTPStatus
 from typing import Any, cast
 from urllib.parse import parse_qsl, unquote
@@ -16,6 +17,7 @@ from chalice.app import CaseInsensitiveMapping, Chalice, Request, Response
 from chalice.local import LocalChalice
 
 from chalicelib.http import problems
+from chalicelib.http.cors import PREFLIGHT, cors_headers, preflight
 from infra.server.gateway.router import Route, Router
 from infra.server.http.protocol import HttpRequest
 
@@ -40,10 +42,11 @@ class Unauthorized(Exception):
 class Gateway:
     """Handles HTTP requests with the Chalice app."""
 
-    def __init__(self, app: Chalice) -> None:
+    def __init__(self, app: Chalice, cors_origins: Collection[str] = ()) -> None:
         # Only this subclass has a `current_request` for each thread.
         app.__class__ = LocalChalice
         self._app = app
+        self._cors_origins = cors_origins
         self._router = Router(app.routes)
         self._authorizations: dict[str, tuple[float, dict[str, str]]] = {}
 
@@ -66,11 +69,22 @@ class Gateway:
 
     def respond(self, route: Route | None, request: HttpRequest) -> Response:
         """The app's response, which may be deferred or in steps."""
+        response = self._respond(route, request)
+        if self._cors_origins:
+            origin = request.headers.get("origin")
+            response.headers = {**response.headers, **cors_headers(self._cors_origins, origin)}
+        return response
+
+    def _respond(self, route: Route | None, request: HttpRequest) -> Response:
         path, _, query = request.target.partition("?")
         if route is None:
             return problems.problem(HTTPStatus.NOT_FOUND, f"there is nothing at {path[:200]}")
         methods = self._app.routes[route.pattern]
         entry = methods.get(request.method)
+        if entry is None and request.method == PREFLIGHT:
+            allowed_origin = preflight(self._cors_origins, request.headers.get("origin"), methods)
+            if allowed_origin is not None:
+                return allowed_origin
         if entry is None:
             allowed = ", ".join(sorted(methods))
             detail = f"{request.method} is not allowed here; allowed: {allowed}"

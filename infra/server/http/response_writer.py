@@ -63,6 +63,7 @@ def _encode_steps(response: SuspendableResponse, keep_alive: Callable[[], bool],
         yield "\r\n".join((*lines, "\r\n")).encode("latin-1")
     result = yield from _encode_pieces(response.steps, chunked)
     if not response.is_stream and result is not None:
+        result.headers = {**result.headers, **response.headers}
         yield encode_response(result, keep_alive())
     elif result is not None:
         raise ConnectionError("the stream failed, and its client must not take this for the end")
