@@ -15,6 +15,7 @@ const ORDERS = {
   OrderFinished: "NotPlanned",
   OrderSuspended: "Suspended",
 };
+const ENDED = ["finished", "cleaned", "ended", "closed", "complete", "quorum_failed", "timed_out", "crashed", "aborted"];
 const VOTES_OVER = ["quorum_succeeded", "run_start", "run_complete"];
 
 /** The object after `event`: changed, null if removed, undefined if it must be reloaded. */
@@ -52,7 +53,7 @@ const FOLDS = {
     const name = event.type[1];
     if (event.type[0] !== "jobset") return undefined;
     if (!object) return undefined;
-    if (name === "finishJobSet") return { state: "finished", progress: null };
+    if (name === "finishJobSet") return data.jobs?.length ? endOfSet(data.jobs) : undefined;
     if (name === "cleanJobSet") return { state: "cleaned" };
     return name === "progressJobSet"
       ? { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress }
@@ -65,7 +66,12 @@ const FOLDS = {
     if (name === "OrderRemoved") return null;
     if (name === "OrderResumed" || (!object && name !== "OrderAdded")) return undefined;
     if (!object) return { state: ORDERS[name], parent: chain, createdAt: null, ...place };
-    return name in ORDERS && object.state !== "Suspended" ? { state: ORDERS[name], ...place } : place;
+    if (name === "OrderFinished" && object.lastStep === undefined) return undefined;
+    const result = name === "OrderFinished" ? object.lastStep : null;
+    const lastStep = data.nodeTransition ? (data.nodeTransition.TYPE === "Error" ? "failure" : "success") : object.lastStep;
+    return name in ORDERS && object.state !== "Suspended"
+      ? { state: ORDERS[name], result, lastStep, ...place }
+      : { lastStep, ...place };
   },
   task: (object, event, data) => {
     const name = event.type.at(-1);
@@ -81,8 +87,8 @@ const FOLDS = {
     const name = event.type[1];
     if (name === "start" && !object) return { state: "voting", label: data.command ?? null };
     if (!object) return undefined;
-    if (name === "job_complete")
-      return { state: data.status, result: data.status === "complete" ? "success" : "failure" };
+    // The summary does not tell whether nodes failed.
+    if (name === "job_complete") return data.status === "complete" ? undefined : { state: data.status, result: "failure" };
     return VOTES_OVER.includes(name) && object.state === "voting" ? { state: "running" } : {};
   },
 };
@@ -96,8 +102,16 @@ export function share(progress) {
   return part && Number(part[2]) > 0 ? Number(part[1]) / Number(part[2]) : null;
 }
 
-/** Seconds between the object's first and last event. */
-export const seconds = (object) => (ms(object.updatedAt) - ms(object.createdAt)) / 1000;
+/** Seconds from the object's first event to its last, or to `now` while it is active. */
+export function seconds(object, now) {
+  const end = object.result !== null || ENDED.includes(object.state) ? ms(object.updatedAt) : now;
+  return (end - ms(object.createdAt)) / 1000;
+}
+
+function endOfSet(jobs) {
+  const result = jobs.every((job) => job.success === "1") ? "success" : "failure";
+  return { state: "finished", result, progress: null };
+}
 
 function labelOf({ type: [, , node, jobType] }) {
   return jobType ? `${jobType} on ${node}` : (node ?? null);

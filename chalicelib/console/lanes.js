@@ -44,7 +44,7 @@ export function lanesOf(collection, events, end) {
   if (collection === "jobset") return jobsetLanes(events, end);
   if (collection === "pushJob") return pushLanes(events, end);
   if (collection === "order")
-    return [lane("State", events, orderChange, end), lane("Node", events, orderNode, end)].filter(
+    return [lane("State", events, orderChanges(), end), lane("Node", events, orderNode, end)].filter(
       (one) => one.spans.length,
     );
   if (collection === "task") return [lane("State", events, taskChange, end)];
@@ -113,7 +113,9 @@ function jobsetLanes(events, end) {
 function jobsetChange({ type, payload }) {
   const known = { createJobSet: "created", finishJobSet: "finished", cleanJobSet: "cleaned" };
   const state = known[type[1]] ?? payload?.data?.state;
-  return state ? { state } : null;
+  const jobs = (type[1] === "finishJobSet" && payload?.data?.jobs) || [];
+  const result = jobs.length ? (jobs.every((job) => job.success === "1") ? "success" : "failure") : null;
+  return state ? { state, result } : null;
 }
 
 function pushLanes(events, end) {
@@ -138,7 +140,17 @@ function nodeRun({ type, payload }) {
   return type[1] === "rehab" ? { state: "unavailable" } : null;
 }
 
-const orderChange = ({ type }) => (ORDERS[type.at(-1)] ? { state: ORDERS[type.at(-1)] } : null);
+/** An order has failed if its last step before the end was an error. */
+function orderChanges() {
+  let last = "success";
+  return ({ type, payload }) => {
+    const transition = payload?.data?.nodeTransition?.TYPE;
+    if (transition) last = transition === "Error" ? "failure" : "success";
+    const state = ORDERS[type.at(-1)];
+    return state ? { state, result: state === "finished" ? last : null } : null;
+  };
+}
+
 const orderNode = ({ payload }) => (payload?.data?.nodeId ? { state: payload.data.nodeId } : null);
 const taskChange = ({ type, payload }) =>
   TASKS[type.at(-1)] ? { state: TASKS[type.at(-1)], result: payload?.data?.returnCode ? "failure" : null } : null;

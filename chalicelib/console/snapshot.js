@@ -10,7 +10,8 @@ import { objectOf } from "./vocabularies.js";
 
 export const LIMIT = 2000;
 const AGAIN_MS = 5_000;
-const TYPES = {
+/** The type patterns of the events that change a collection. */
+export const TYPES = {
   job: ["job/*"],
   jobset: ["jobset/*", "job/*"],
   order: ["scheduler/OrderEvent/*", "scheduler/FileBasedEvent/*"],
@@ -22,7 +23,7 @@ const TYPES = {
   pushJob: ["push/*"],
 };
 
-/** One collection, filtered by `search` and `state`. */
+/** One collection, filtered by `search`, `state` and `result`. */
 export class Snapshot {
   #collection;
   #filter;
@@ -34,6 +35,7 @@ export class Snapshot {
   #closed = false;
 
   counts = {};
+  results = {};
   moreFollows = false;
   eventId = null;
 
@@ -56,10 +58,11 @@ export class Snapshot {
 
   /** Load the snapshot and follow from its eventId. */
   async load() {
-    const { search, state } = this.#filter;
-    const read = await get(`objects/${this.#collection}`, { brief: "yes", limit: LIMIT, search, state });
+    const { search, state, result } = this.#filter;
+    const read = await get(`objects/${this.#collection}`, { brief: "yes", limit: LIMIT, search, state, result });
     if (this.#closed) return;
     this.counts = read.counts;
+    this.results = read.results;
     this.moreFollows = read.moreFollows;
     this.eventId = read.eventId;
     this.#objects = new Map(read.elements.toReversed().map((object) => [object.path, object]));
@@ -100,13 +103,14 @@ export class Snapshot {
     if (after === undefined) return this.#again();
     this.#objects.delete(path);
     if (after !== null && this.#isWanted(after)) this.#objects.set(path, after);
-    if (before) this.#count(before.state, -1);
-    if (after !== null && (before || this.#isFound(after))) this.#count(after.state, 1);
+    if (before) this.#count(before, -1);
+    if (after !== null && (before || this.#isFound(after))) this.#count(after, 1);
     if (this.#objects.size > 2 * LIMIT) this.#objects.delete(this.#objects.keys().next().value);
   }
 
   #isWanted(object) {
-    return (!this.#filter.state || object.state === this.#filter.state) && this.#isFound(object);
+    const { state, result } = this.#filter;
+    return (!state || object.state === state) && (!result || object.result === result) && this.#isFound(object);
   }
 
   #isFound({ path, label }) {
@@ -114,9 +118,9 @@ export class Snapshot {
     return `${path} ${label ?? ""}`.toLowerCase().includes(search);
   }
 
-  #count(state, by) {
-    this.counts = { ...this.counts, [state]: Math.max(0, (this.counts[state] ?? 0) + by) };
-    if (this.counts[state] === 0) delete this.counts[state];
+  #count({ state, result }, by) {
+    this.counts = changed(this.counts, state, by);
+    if (result !== null) this.results = changed(this.results, result, by);
   }
 
   #again() {
@@ -126,4 +130,10 @@ export class Snapshot {
       this.load().catch(() => this.#again());
     }, AGAIN_MS);
   }
+}
+
+/** The counts without zeros after a change. */
+function changed(counts, name, by) {
+  const { [name]: before = 0, ...others } = counts;
+  return before + by > 0 ? { ...others, [name]: before + by } : others;
 }

@@ -54,17 +54,25 @@ export function look(state, result = null) {
   return BY_NAME.get(String(state ?? "").toLowerCase()) ?? UNKNOWN;
 }
 
-/** The state in words: `quorum_failed` reads "quorum failed", `WaitingForResource` "waiting for resource". */
+const WORDS = { cleaned: "timed out", nacked: "refused to run", quorum_failed: "too few nodes agreed" };
+
+/** The state in words: `cleaned` reads "timed out", `WaitingForResource` "waiting for resource". */
 export function stateWords(state) {
   if (state === null || state === undefined || state === "") return "no state";
+  if (state in WORDS) return WORDS[state];
   return String(state)
     .replace(/_/g, " ")
     .replace(/([a-z])([A-Z])/g, (_, a, b) => `${a} ${b.toLowerCase()}`)
     .replace(/^[A-Z](?=[a-z])/, (a) => a.toLowerCase());
 }
 
-/** The state in words, with the result if it is not a success. */
-export const said = (state, result) => (hasEnded(state) && result === "failure" ? "failed" : stateWords(state));
+/** The state in words, or the result of an object that has ended. */
+export function said(state, result) {
+  if (!hasEnded(state) || result === null) return stateWords(state);
+  if (state === "complete") return result === "failure" ? "complete, nodes failed" : "complete";
+  if (result === "failure") return "failed";
+  return state === "finished" || state === "NotPlanned" ? "succeeded" : stateWords(state);
+}
 
 /** The state as a badge. */
 export function badge(state, result = null) {
@@ -77,4 +85,5 @@ export function badge(state, result = null) {
   );
 }
 
-const hasEnded = (state) => ["finished", "closed", "ended"].includes(state);
+/* JobScheduler calls a finished order NotPlanned. */
+const hasEnded = (state) => ["finished", "closed", "ended", "complete", "NotPlanned"].includes(state);

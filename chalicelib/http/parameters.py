@@ -163,6 +163,7 @@ class ObjectsParameters(Model):
     limit: Annotated[WholeNumber, Field(ge=1, le=5_000)] = 1_000
     search: Annotated[str, Field(max_length=200)] = ""
     state: Annotated[str, Field(max_length=200)] | None = None
+    result: Literal["success", "failure"] | None = None
     at: EventId | None = None
     cursor: CursorText | None = None
 

@@ -156,10 +156,14 @@ def single_object(event_id: int, state: State) -> Response:
 
 
 def object_summaries(
-    event_id: int, counts: Mapping[str, int], elements: Iterable[ObjectSummary], more_follows: bool
+    event_id: int,
+    counts: Mapping[str, int],
+    results: Mapping[str, int],
+    elements: Iterable[ObjectSummary],
+    more_follows: bool,
 ) -> Response:
-    summaries = [summary.json for summary in elements]
-    return json_response({"eventId": event_id, "counts": counts, "moreFollows": more_follows, "elements": summaries})
+    facts = {"eventId": event_id, "counts": counts, "results": results, "moreFollows": more_follows}
+    return json_response({**facts, "elements": [summary.json for summary in elements]})
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -43,10 +43,17 @@ def test_live_list_equals_a_new_snapshot(console: Console, member: Member) -> No
     eventually(page, lambda: sorted(console.cells("cell-name")) == sorted(paths))
     assert console.cells("cell-label") == [one["label"] for one in brief["elements"]]
     states = dict(zip(console.cells("cell-name"), console.cells("cell-state"), strict=True))
-    assert states == {"/1": "running", "/2": "finished", "/3": "failed", "/4": "created", "/5": "created"}
+    assert states == {"/1": "running", "/2": "succeeded", "/3": "failed", "/4": "created", "/5": "created"}
     page.get_by_text("40%").wait_for()
     chips = page.locator(".chip").all_inner_texts()
-    assert {tuple(text.split()) for text in chips} == {(state, str(n)) for state, n in brief["counts"].items()}
+    counts = brief["counts"] | {"failed": brief["results"]["failure"]}
+    assert {tuple(text.split()) for text in chips} == {(state, str(n)) for state, n in counts.items()}
+    page.locator(".chip[data-state=failure]").click()
+    eventually(page, lambda: console.cells("cell-name") == ["/3"])
+    page.get_by_text("1 of 5 jobs").wait_for()
+    page.goto(f"{member.server.url}/#/objects/job?state=failed")
+    eventually(page, lambda: console.cells("cell-name") == ["/3"])
+    page.get_by_text("1 of 5 jobs").wait_for()
 
 
 def test_state_and_search_filter_the_list(console: Console, member: Member) -> None:
@@ -58,7 +65,7 @@ def test_state_and_search_filter_the_list(console: Console, member: Member) -> N
     page = console.open(member, "#/objects/pushJob")
     chip = page.locator(".chip[data-state=quorum_failed]")
     chip.click()
-    eventually(page, lambda: console.cells("cell-state") == ["quorum failed"])
+    eventually(page, lambda: console.cells("cell-state") == ["too few nodes agreed"])
     chip.click()
     eventually(page, lambda: len(console.cells("cell-state")) == len(states))
     page.get_by_label("Search").fill("deploy-3")
@@ -108,7 +115,7 @@ def test_job_page_shows_result_logs_and_timeline(console: Console, member: Membe
 def test_slider_shows_past_state(console: Console, member: Member) -> None:
     events = a_finished_job(member)
     page = console.open(member, "#/objects/job/7")
-    page.locator(".object-state").get_by_text("finished").wait_for()
+    page.locator(".object-state").get_by_text("succeeded").wait_for()
     slider = page.get_by_label("Time travel: state after event")
     slider.focus()
     page.keyboard.press("Home")
@@ -121,7 +128,7 @@ def test_slider_shows_past_state(console: Console, member: Member) -> None:
     page.locator(".object-state").get_by_text("running").wait_for()
     assert page.get_by_label("Result").count() == 0
     page.get_by_role("button", name="Now").click()
-    page.locator(".object-state").get_by_text("finished").wait_for()
+    page.locator(".object-state").get_by_text("succeeded").wait_for()
 
 
 def test_object_page_is_live(console: Console, member: Member) -> None:
@@ -169,6 +176,89 @@ def test_jobset_page_shows_bars_of_its_jobs(console: Console, member: Member) ->
     assert names == ["Job set", "backup 31", "backup 32"]
     page.locator("a.timeline-link").nth(1).click()
     page.locator(".object-state").get_by_text("created").wait_for()
+
+
+def test_failed_job_set_is_failed_in_list_and_page(console: Console, member: Member) -> None:
+    planned = [{"node": "n1", "type": "backup", "params": {}, "props": {}}] * 2
+    create_set = {"event": "createJobSet", "node": "n1", "id": 3, "props": {}, "jobs": planned}
+    publish(member, create_set, job(31, "create", jobset=3), job(32, "create", jobset=3), vocabulary="job")
+    page = console.open(member, "#/objects/jobset")
+    eventually(page, lambda: console.cells("cell-state") == ["created"])
+    ends = (job(31, "finish", jobset=3, success="1", message=""), job(32, "finish", jobset=3, success="0", message=""))
+    publish(member, *ends, vocabulary="job")
+    eventually(page, lambda: console.cells("cell-state") == ["failed"])
+    page.locator(".rows-view .rows-row").click()
+    page.locator(".object-state").get_by_text("failed").wait_for()
+    page.locator(".timeline rect.span-bad").first.wait_for()
+
+
+@pytest.mark.parametrize(("transition", "expected"), [("Error", "failed"), ("Success", "succeeded")])
+def test_finished_order_shows_its_result(console: Console, member: Member, transition: str, expected: str) -> None:
+    key = "/nightly/settle,1"
+    end = {"TYPE": transition, **({"returnCode": 1} if transition == "Error" else {})}
+    publish(member, {"TYPE": "OrderAdded", "key": key, "nodeId": "100"}, vocabulary="scheduler")
+    page = console.open(member, "#/objects/order")
+    eventually(page, lambda: console.cells("cell-state") == ["not planned"])
+    console.wait_for_state("connected")
+    publish(
+        member,
+        {"TYPE": "OrderStarted", "key": key},
+        {"TYPE": "OrderStepStarted", "key": key, "nodeId": "100", "taskId": "9"},
+        {"TYPE": "OrderStepEnded", "key": key, "nodeTransition": end},
+        {"TYPE": "OrderFinished", "key": key, "nodeId": "100"},
+        vocabulary="scheduler",
+    )
+    eventually(page, lambda: console.cells("cell-state") == [expected])
+    page.reload()
+    eventually(page, lambda: console.cells("cell-state") == [expected])
+    page.locator(".rows-view .rows-row").click()
+    page.locator(".object-state").get_by_text(expected).wait_for()
+
+
+def test_removed_orders_are_not_called_new(console: Console, member: Member) -> None:
+    key = "/nightly/settle,1"
+    publish(member, {"TYPE": "OrderAdded", "key": key, "nodeId": "100"}, vocabulary="scheduler")
+    publish(member, {"TYPE": "OrderRemoved", "key": key}, vocabulary="scheduler")
+    page = console.open(member, "#/objects/order")
+    page.get_by_role("heading", name="No orders at present").wait_for()
+    page.get_by_role("link", name="Show their events").click()
+    eventually(page, lambda: console.cells("cell-key") == [key, key])
+
+
+def test_push_job_with_failed_nodes_is_not_successful(console: Console, member: Member) -> None:
+    def push(event: str, **more: Any) -> dict[str, Any]:
+        return {"event": event, "job": "j1", **more}
+
+    publish(
+        member,
+        push("start", command="chef-client", run_timeout=60, node_count=3, user="anna", quorum=2),
+        push("quorum_vote", node="web-1", status="success"),
+        push("quorum_vote", node="web-2", status="success"),
+        push("quorum_vote", node="db-1", status="failure"),
+        push("quorum_succeeded"),
+        *(push("run_start", node=node) for node in ("web-1", "web-2")),
+        push("run_complete", node="web-1", status="success"),
+        push("run_complete", node="web-2", status="failure"),
+        push("job_complete", status="complete"),
+        vocabulary="push",
+    )
+    page = console.open(member, "#/objects/pushJob")
+    eventually(page, lambda: console.cells("cell-state") == ["complete, nodes failed"])
+    page.locator(".rows-view .rows-row").click()
+    page.locator(".object-state").get_by_text("2 of 3 nodes failed or refused").wait_for()
+    assert page.locator(".object-state .badge.tone-bad").inner_text() == "complete, nodes failed"
+
+
+def test_duration_of_running_job_grows(console: Console, member: Member) -> None:
+    publish(member, job(7, "create"), vocabulary="job")
+    publish(member, job(8, "create"), job(8, "finish", success="1", message="done"), vocabulary="job")
+    page = console.page
+    page.clock.install()
+    console.open(member, "#/objects/job")
+    eventually(page, lambda: console.cells("cell-name") == ["/8", "/7"])
+    page.clock.run_for(3_600_000)
+    eventually(page, lambda: console.cells("cell-duration")[1] in ("60 min", "1 h"))
+    assert console.cells("cell-duration")[0].endswith(" ms")
 
 
 def test_unknown_object_shows_not_found(console: Console, member: Member) -> None:

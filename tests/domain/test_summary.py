@@ -107,6 +107,9 @@ def push(state: str, to: int, **more: Any) -> ObjectSummary:
     return ObjectSummary("/j", "/push/j", state, "chef-client", created_at=START, updated_at=TIMES[to], **more)
 
 
+RAN = ["quorum_succeeded", "run_start n1", "run_complete n1 success"]
+
+
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
@@ -116,13 +119,35 @@ def push(state: str, to: int, **more: Any) -> ObjectSummary:
         (["start 2", "quorum_succeeded", "run_start n1", "run_complete n1 failure"], push("running", 3, progress=0.5)),
         (["start 1", "job_complete quorum_failed"], push("quorum_failed", 1, result="failure")),
         (["start 1", "quorum_succeeded", "job_complete complete"], push("complete", 2, result="success")),
+        (["start 2", "quorum_vote n2 failure", *RAN, "job_complete complete"], push("complete", 5, result="failure")),
+        (["start 2", *RAN, "run_complete n2 failure", "job_complete complete"], push("complete", 5, result="failure")),
     ],
 )
 def test_push_job_summary_label_is_command(texts: list[str], expected: ObjectSummary) -> None:
     assert summary("push", ObjectRef("pushJob", "/j"), [push_event(text, "j") for text in texts]) == expected
 
 
+@pytest.mark.parametrize(("status", "result"), [("success", "success"), ("failure", "failure")])
+def test_push_job_with_omitted_nodes_has_result(status: str, result: str) -> None:
+    names = [f"{n:04}" * 5 for n in range(100)]
+    ran = [f"run_complete {name} {status if name == names[-1] else 'success'}" for name in names]
+    texts = ["start 100", "quorum_succeeded", *ran, "job_complete complete"]
+    found = summary("push", ObjectRef("pushJob", "/j"), [push_event(text, "j") for text in texts])
+    assert found is not None
+    assert found.result == result
+
+
 ORDER = {"key": "/a/chain,1"}
+STEP = [{"TYPE": "OrderStarted", **ORDER}, {"TYPE": "OrderStepStarted", **ORDER, "nodeId": "A", "taskId": "9"}]
+ERROR = {"TYPE": "OrderStepEnded", **ORDER, "nodeTransition": {"TYPE": "Error", "returnCode": 1}}
+SUCCESS = {"TYPE": "OrderStepEnded", **ORDER, "nodeTransition": {"TYPE": "Success"}}
+FINISHED = {"TYPE": "OrderFinished", **ORDER, "nodeId": "A"}
+
+
+def order(state: str, **more: Any) -> ObjectSummary:
+    return ObjectSummary("/a/chain,1", "/a/chain,1", state, "1 at A", updated_at=START, parent="/a/chain", **more)
+
+
 TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
 
 
@@ -145,6 +170,9 @@ TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
             ObjectSummary("/a/chain,1", "/a/chain,1", "Suspended", "1", updated_at=START, parent="/a/chain"),
         ),
         ("order", [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}, {"TYPE": "OrderRemoved", **ORDER}], None),
+        ("order", [*STEP, ERROR, FINISHED], order("NotPlanned", result="failure")),
+        ("order", [*STEP, ERROR, *STEP, SUCCESS, FINISHED], order("NotPlanned", result="success")),
+        ("order", [*STEP, ERROR, FINISHED, {"TYPE": "OrderStarted", **ORDER}], order("WaitingForResource")),
         (
             "task",
             [{"TYPE": "TaskStarted", **TASK}],

@@ -182,9 +182,19 @@ def expected_list(model: LogModel, list_query: ListQuery) -> ObjectList:
     matches.sort(key=lambda item: item[2].path)
     matches.sort(key=lambda item: item[:2], reverse=True)
     counts = Counter(summary.state for _, _, summary in matches)
-    selected = [summary for _, _, summary in matches if list_query.state is None or summary.state == list_query.state]
+    results = Counter[str](summary.result for _, _, summary in matches if summary.result)
+    selected = [
+        summary
+        for _, _, summary in matches
+        if (list_query.state is None or summary.state == list_query.state)
+        and (list_query.result is None or summary.result == list_query.result)
+    ]
     return ObjectList(
-        model.last_event_id, dict(counts), tuple(selected[: list_query.limit]), len(selected) > list_query.limit
+        model.last_event_id,
+        dict(counts),
+        tuple(selected[: list_query.limit]),
+        len(selected) > list_query.limit,
+        dict(results),
     )
 
 
@@ -198,6 +208,7 @@ def test_list_objects_is_exact(store: Store) -> None:
                 replace(everything, limit=1),
                 replace(everything, search="N2"),
                 replace(everything, state="finished"),
+                replace(everything, result="failure"),
                 replace(everything, search="1", limit=2),
             ):
                 assert list_objects(reader, model.server, list_query) == expected_list(model, list_query)

@@ -63,6 +63,16 @@ def test_list_beyond_limit_has_more_follows(member: Member) -> None:
     assert list_objects(member, limit=5)["moreFollows"] is False
 
 
+def test_list_selects_and_counts_results(member: Member) -> None:
+    publish(member, create(1), create(2), create(3), finish(1), finish(2, success="0"))
+    failed = list_objects(member, result="failure")
+    assert (paths(failed), failed["results"]) == (["/2"], {"failure": 1, "success": 1})
+    assert failed["counts"] == {"created": 1, "finished": 2}
+    assert list_objects(member, result="success", state="created")["elements"] == []
+    answer = member.get("/objects/job", params={"brief": "yes", "result": "red"})
+    assert (answer.status_code, "result" in answer.json()["detail"]) == (400, True)
+
+
 def test_list_paths_and_keys_lead_to_objects(member: Member) -> None:
     publish(member, create_set(7, 1), create(1, 7))
     start = {"event": "start", "job": "j", "command": "ls", "run_timeout": 9, "node_count": 1, "user": "anna"}

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { share } from "../fold.js";
-import { jsonBlock, number } from "../format.js";
+import { jsonBlock, number, plural } from "../format.js";
 import { badge } from "../states.js";
 import { ago, clock, duration, ms, whole } from "../time.js";
 import { facts, objectLink } from "./event.js";
@@ -24,15 +24,35 @@ const OWN = [
   "timestamp",
 ];
 
-/** Name of the state, and the result if there is one. */
+const FAILED_NODES = ["nacked", "failed", "crashed", "timed_out", "aborted"];
+
+/** Name of the state, and the result if there is one, as in lists. */
 export function stateOf(collection, state) {
-  if (collection === "pushJob") return [state.status, null];
-  if (collection === "order")
-    return [state.obstacles?.length ? state.obstacles[0].TYPE : state.orderProcessingState?.TYPE, null];
+  if (collection === "pushJob") return [state.status, failedNodes(state) ? "failure" : null];
+  if (collection === "order") return orderState(state);
+  if (collection === "jobset") return [state.state, jobsetResult(state)];
   if (collection === "task")
     return [state.state, state.returnCode === undefined ? null : state.returnCode === 0 ? "success" : "failure"];
   const result = state.result ? (state.result.success === "1" ? "success" : "failure") : null;
   return [state.state ?? state.fileBasedState, result];
+}
+
+/** How many nodes failed or refused to run, in words; empty if none did. */
+export function failedNodes({ nodes, node_count: count }) {
+  const failed = FAILED_NODES.reduce((sum, name) => sum + (nodes?.[name]?.length ?? 0), 0);
+  return failed ? `${number(failed)} of ${plural(Math.max(count ?? 0, failed), "node")} failed or refused` : "";
+}
+
+function orderState({ obstacles, orderProcessingState: processing, finishedAt, lastTransition }) {
+  if (obstacles?.length) return [obstacles[0].TYPE, null];
+  const isOver = finishedAt !== undefined && processing?.TYPE === "NotPlanned";
+  return [processing?.TYPE, isOver ? (lastTransition === "Error" ? "failure" : "success") : null];
+}
+
+function jobsetResult({ state, finishedAt, jobs, failed }) {
+  if (state !== "finished" || finishedAt === undefined) return null;
+  const isGood = jobs ? jobs.every((job) => job.success === "1") : !failed;
+  return isGood ? "success" : "failure";
 }
 
 const SPECIAL = { job: logsCard, jobset: jobsCard, pushJob: nodesCard };

@@ -1,12 +1,14 @@
 /* Objects as rows of a list, and the notes for empty lists. */
 
+import { get, serverNow } from "../api.js";
 import { h, put } from "../dom.js";
 import { seconds } from "../fold.js";
 import { link } from "../router.js";
+import { TYPES } from "../snapshot.js";
 import { badge } from "../states.js";
-import { ago, duration, ms, whole } from "../time.js";
-import { emptyNote, publishing } from "./notes.js";
-import { COLLECTIONS } from "./tree.js";
+import { ago, duration, ms, msOfId, whole } from "../time.js";
+import { emptyNote, problemNote, publishing, waiting } from "./notes.js";
+import { COLLECTIONS, titleOf } from "./tree.js";
 
 export const COLUMNS = [
   ["cell-state", "State"],
@@ -23,7 +25,8 @@ export function drawObject([state, name, label, progress, took, updated], object
   name.textContent = object.path;
   label.textContent = [object.label, object.parent ? `in ${object.parent}` : null].filter(Boolean).join(", ");
   put(progress, object.progress === null ? "" : meter(object.progress));
-  took.textContent = Number.isFinite(seconds(object)) ? duration(seconds(object)) : "";
+  const lasted = seconds(object, serverNow());
+  took.textContent = Number.isFinite(lasted) ? duration(Math.max(0, lasted)) : "";
   updated.textContent = ago(ms(object.updatedAt));
   updated.title = whole(ms(object.updatedAt));
 }
@@ -39,16 +42,41 @@ function meter(share) {
 }
 
 /** The note if the filter matches no object. */
-export function nothingMatches() {
+export function nothingMatches(collection) {
   return emptyNote(
     "Nothing matches",
     "No object matches this search, state and folder.",
-    h("a", { class: "button", href: link("objects") }, "Show all jobs"),
+    h("a", { class: "button", href: link("objects", [collection]) }, `Show all ${titleOf(collection).toLowerCase()}`),
   );
 }
 
-/** The note for an empty collection, with the command that publishes a first event. */
-export function nothingYet(collection) {
+/** The note for an empty collection: its objects have been removed, or there has never been one. */
+export function nothingNow(collection) {
+  const place = h("div", {}, waiting("Looking for earlier events"));
+  const fill = async () => {
+    const [types] = TYPES[collection];
+    try {
+      const { eventSnapshots = [] } = await get("events", { types, limit: -1 });
+      put(place, eventSnapshots.length ? nothingLeft(collection, types, eventSnapshots[0]) : nothingYet(collection));
+    } catch (problem) {
+      put(place, problemNote(problem, fill));
+    }
+  };
+  fill();
+  return place;
+}
+
+function nothingLeft(collection, types, last) {
+  const title = titleOf(collection).toLowerCase();
+  return emptyNote(
+    `No ${title} at present`,
+    `All ${title} have been removed; the last event about one was on ${whole(msOfId(last.eventId))}. Their events are still in the log.`,
+    h("a", { class: "button", href: link("live", [], { types }) }, "Show their events"),
+  );
+}
+
+/** The note for a collection without events, with the command that publishes a first one. */
+function nothingYet(collection) {
   const [, title, , example] = COLLECTIONS.find(([name]) => name === collection);
   return emptyNote(
     `No ${title.toLowerCase()} yet`,

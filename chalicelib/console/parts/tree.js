@@ -42,6 +42,9 @@ export const COLLECTIONS = [
   ["fileBased", "Files", "JobScheduler", scheduler({ TYPE: "FileBasedActivated", key: "JobChain:/shop/checkout" })],
   ["scheduler", "Scheduler", "JobScheduler", scheduler({ TYPE: "SchedulerStateChanged", state: "running" })],
 ];
+/** The title of a collection. */
+export const titleOf = (collection) => COLLECTIONS.find(([name]) => name === collection)[1];
+
 const WITH_FOLDERS = ["order", "jobChain", "schedulerJob", "task", "fileBased"];
 
 /** The folders of paths, as a tree of `{name, path, count, folders}`. */
@@ -61,8 +64,8 @@ export function folders(collection, objects) {
   return [...root.folders.values()];
 }
 
-/** The links; `open` is the collection, `folder` the selected folder. */
-export function tree(open, folder, found) {
+/** The links; `open` is the collection, `folder` the selected folder. If the list is cut, the counts are lower bounds. */
+export function tree(open, folder, found, isCut = false) {
   const groups = [...new Set(COLLECTIONS.map(([, , group]) => group))];
   return groups.map((group) => [
     h("h2", { class: "tree-group" }, group),
@@ -70,24 +73,24 @@ export function tree(open, folder, found) {
       "ul",
       {},
       COLLECTIONS.filter((one) => one[2] === group).map(([name, title]) =>
-        collection(name, title, open, folder, found),
+        collection(name, title, open, folder, found, isCut),
       ),
     ),
   ]);
 }
 
-function collection(name, title, open, folder, found) {
+function collection(name, title, open, folder, found, isCut) {
   const isOpen = name === open;
   const current = isOpen && folder === "" ? "page" : null;
   return h(
     "li",
     {},
     h("a", { class: "tree-link", href: link("objects", [name]), "aria-current": current }, title),
-    isOpen && found.length ? h("ul", {}, branch(name, folder, found)) : null,
+    isOpen && found.length ? h("ul", {}, branch(name, folder, found, isCut)) : null,
   );
 }
 
-function branch(name, folder, found) {
+function branch(name, folder, found, isCut) {
   return found
     .sort((a, b) => a.path.localeCompare(b.path))
     .map((one) =>
@@ -103,9 +106,9 @@ function branch(name, folder, found) {
           },
           icon("folder", 14),
           h("span", { class: "tree-name" }, one.name),
-          h("span", { class: "tree-count" }, number(one.count)),
+          h("span", { class: "tree-count" }, `${number(one.count)}${isCut ? "+" : ""}`),
         ),
-        one.folders.size ? h("ul", {}, branch(name, folder, [...one.folders.values()])) : null,
+        one.folders.size ? h("ul", {}, branch(name, folder, [...one.folders.values()], isCut)) : null,
       ),
     );
 }

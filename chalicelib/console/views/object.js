@@ -7,7 +7,7 @@ import { future, past } from "../history.js";
 import { isOver, lanesOf } from "../lanes.js";
 import { eventPanel } from "../parts/event.js";
 import { problemNote, waiting } from "../parts/notes.js";
-import { details, stateOf } from "../parts/details.js";
+import { details, failedNodes, stateOf } from "../parts/details.js";
 import { statusOf } from "../parts/status.js";
 import { Timeline } from "../parts/timeline.js";
 import { Travel } from "../parts/travel.js";
@@ -158,7 +158,8 @@ class ObjectPage {
 
   #draw(state) {
     const [name, result] = stateOf(this.#collection, state);
-    put(this.#head, badge(name, result));
+    const failed = this.#collection === "pushJob" ? failedNodes(state) : "";
+    put(this.#head, badge(name, result), failed ? h("span", { class: "hint" }, failed) : null);
     put(this.#state, details(this.#collection, state));
     this.#travel.show(this.#events, this.#at);
     this.#drawTimeline();

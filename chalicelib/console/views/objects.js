@@ -6,10 +6,10 @@ import { number, plural } from "../format.js";
 import { icon } from "../icons.js";
 import { objectLink } from "../parts/event.js";
 import { problemNote, waiting } from "../parts/notes.js";
-import { COLUMNS, drawObject, nothingMatches, nothingYet } from "../parts/object-rows.js";
+import { COLUMNS, drawObject, nothingMatches, nothingNow } from "../parts/object-rows.js";
 import { Rows } from "../parts/rows.js";
 import { statusOf } from "../parts/status.js";
-import { COLLECTIONS, folders, tree } from "../parts/tree.js";
+import { COLLECTIONS, folders, titleOf, tree } from "../parts/tree.js";
 import { go, note } from "../router.js";
 import { shortcuts } from "../shortcuts.js";
 import { LIMIT, Snapshot } from "../snapshot.js";
@@ -32,6 +32,7 @@ class Objects {
   #collection;
   #search;
   #state;
+  #result;
   #folder;
   #snapshot = null;
   #shown = [];
@@ -52,6 +53,7 @@ class Objects {
   constructor(collection, parameters) {
     this.#collection = collection;
     this.#state = parameters.get("state") ?? "";
+    this.#result = parameters.get("result") ?? "";
     this.#folder = parameters.get("folder") ?? "";
     Object.defineProperty(this.#items, "length", { get: () => this.#shown.length });
     this.#rows = new Rows({
@@ -74,7 +76,7 @@ class Objects {
       clearTimeout(timer);
       timer = setTimeout(() => this.#begin(), 300);
     });
-    const title = COLLECTIONS.find(([name]) => name === collection)[1];
+    const title = titleOf(collection);
     this.element = h(
       "div",
       { class: "page page-full objects" },
@@ -110,17 +112,21 @@ class Objects {
   async #begin() {
     this.#snapshot?.close();
     const search = this.#search.value.trim();
-    note({ search, state: this.#state, folder: this.#folder });
+    note({ search, state: this.#state, result: this.#result, folder: this.#folder });
     put(this.#list, waiting("Loading the objects"));
     this.#drawTree([]);
     const snapshot = new Snapshot(
       this.#collection,
-      { search, state: this.#state },
+      { search, state: this.#state, result: this.#result },
       { onChange: () => this.#draw(), onState: (state) => this.#status.show(state) },
     );
     this.#snapshot = snapshot;
     try {
       await snapshot.load();
+      if (this.#snapshot === snapshot && this.#state === "failed" && !("failed" in snapshot.counts)) {
+        // Failed objects have a result and no state of that name.
+        this.#choose("", "failure");
+      }
     } catch (problem) {
       if (this.#snapshot === snapshot)
         put(
@@ -145,27 +151,35 @@ class Objects {
   }
 
   #drawNow() {
-    const { objects, total, counts, moreFollows } = this.#snapshot;
+    const { objects, moreFollows } = this.#snapshot;
     this.#shown = objects.filter((object) => object.path.startsWith(this.#folder));
-    this.#drawTree(folders(this.#collection, objects));
-    this.#drawChips(counts);
-    const cut = moreFollows ? `, showing the ${number(LIMIT)} changed most recently` : "";
-    text(this.#count, `${plural(total, "object")}${cut}`);
-    if (this.#shown.length === 0) put(this.#list, this.#isFiltered ? nothingMatches() : nothingYet(this.#collection));
+    this.#drawTree(folders(this.#collection, objects), moreFollows);
+    this.#drawChips();
+    text(this.#count, this.#countWords());
+    if (this.#shown.length === 0)
+      put(this.#list, this.#isFiltered ? nothingMatches(this.#collection) : nothingNow(this.#collection));
     else if (!this.#rows.element.isConnected) put(this.#list, this.#rows.element);
     this.#rows.changed();
     if (this.#collection === "order") this.#drawStatistics();
   }
 
+  #countWords() {
+    const { counts, results, total, moreFollows } = this.#snapshot;
+    const chosen = this.#result ? (results[this.#result] ?? 0) : this.#state ? (counts[this.#state] ?? 0) : total;
+    const noun = titleOf(this.#collection).toLowerCase().replace(/s$/, "");
+    const cut = moreFollows ? `, showing the ${number(LIMIT)} most recent` : "";
+    return `${chosen === total ? "" : `${number(chosen)} of `}${plural(total, noun)}${cut}`;
+  }
+
   /** Redraw only on change: a link that is replaced while it is pressed loses the click. */
-  #drawTree(found) {
-    const now = JSON.stringify(found.map(counted));
-    if (now !== this.#drawnTree) redraw(this.#tree, tree(this.#collection, this.#folder, found));
+  #drawTree(found, isCut = false) {
+    const now = JSON.stringify([isCut, found.map(counted)]);
+    if (now !== this.#drawnTree) redraw(this.#tree, tree(this.#collection, this.#folder, found, isCut));
     this.#drawnTree = now;
   }
 
   get #isFiltered() {
-    return Boolean(this.#search.value.trim() || this.#state || this.#folder);
+    return Boolean(this.#search.value.trim() || this.#state || this.#result || this.#folder);
   }
 
   #redrawTimes() {
@@ -173,35 +187,33 @@ class Objects {
     this.#rows.changed();
   }
 
-  #drawChips(counts) {
+  #drawChips() {
+    const { counts, results } = this.#snapshot;
     const known = Object.entries(counts).sort(([, a], [, b]) => b - a);
     if (this.#state && !(this.#state in counts)) known.push([this.#state, 0]);
+    const failed = results.failure ?? 0;
     redraw(
       this.#chips,
+      failed || this.#result === "failure" ? this.#failedChip(failed) : null,
       known.map(([state, count]) => this.#chip(state, count)),
     );
   }
 
+  /** A chip that selects the objects that failed, whatever their state. */
+  #failedChip(count) {
+    const isOn = this.#result === "failure";
+    return chip("failure", "failed", count, isOn, () => this.#choose("", isOn ? "" : "failure"));
+  }
+
   #chip(state, count) {
-    const { tone, shape } = look(state);
     const isOn = this.#state === state;
-    const pressed = () => {
-      this.#state = isOn ? "" : state;
-      this.#begin();
-    };
-    return h(
-      "button",
-      {
-        class: `chip tone-${tone}`,
-        type: "button",
-        "aria-pressed": String(isOn),
-        "data-state": state,
-        onclick: pressed,
-      },
-      icon(shape, 13),
-      h("span", {}, stateWords(state)),
-      h("strong", {}, number(count)),
-    );
+    return chip(state, stateWords(state), count, isOn, () => this.#choose(isOn ? "" : state, ""));
+  }
+
+  #choose(state, result) {
+    this.#state = state;
+    this.#result = result;
+    this.#begin();
   }
 
   async #drawStatistics() {
@@ -222,6 +234,17 @@ class Objects {
       put(this.#statistics);
     }
   }
+}
+
+function chip(state, words, count, isOn, pressed) {
+  const { tone, shape } = look(state);
+  return h(
+    "button",
+    { class: `chip tone-${tone}`, type: "button", "aria-pressed": String(isOn), "data-state": state, onclick: pressed },
+    icon(shape, 13),
+    h("span", {}, words),
+    h("strong", {}, number(count)),
+  );
 }
 
 const counted = ({ path, count, folders: within }) => [path, count, [...within.values()].map(counted)];

@@ -27,6 +27,7 @@ QUERY: Mapping[str, str] = {
     "brief": "Whether to return a list of summaries, the most recently changed objects first.",
     "search": "With `brief=yes`: return only objects with this text in their path or label.",
     "state": "With `brief=yes`: return only objects in this state.",
+    "result": "With `brief=yes`: return only objects that ended with this result.",
     "at": "Return one object as it was right after this `eventId`.",
     "ticket": "The ticket in the link to a report. It is valid for one minute.",
     "server": "The number of the log. Default: the log of the selected organization.",

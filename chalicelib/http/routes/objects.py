@@ -44,7 +44,7 @@ def get_objects(collection: str) -> Response:
     if params.brief == "yes":
         return _list_response(
             context,
-            ListQuery(collection, query, params.search, params.state, params.limit),
+            ListQuery(collection, query, params.search, params.state, params.limit, params.result),
         )
     is_paged = not params.model_fields_set.isdisjoint({"limit", "cursor"})
     page = PageRequest(params.limit, params.cursor) if is_paged else None
@@ -76,7 +76,7 @@ def _numbered_object(collection: str, number: str) -> Response:
 def _check_combination(params: parameters.ObjectsParameters) -> None:
     """Refuse parameters that would have no effect."""
     is_brief = params.brief == "yes"
-    if not is_brief and (unused := sorted(params.model_fields_set & {"search", "state"})):
+    if not is_brief and (unused := sorted(params.model_fields_set & {"search", "state", "result"})):
         raise BadInput(f"{unused[0]} requires brief=yes")
     if is_brief and params.at is not None:
         raise BadInput("at and brief=yes exclude each other: at returns one object, brief=yes a list")
@@ -97,7 +97,7 @@ def _past_response(context: LogContext, collection: str, query: PathQuery, at: i
 
 def _list_response(context: LogContext, query: ListQuery) -> Response:
     page = list_objects(context.components.log.reader, context.server, query)
-    return responses.object_summaries(page.event_id, page.counts, page.elements, page.more_follows)
+    return responses.object_summaries(page.event_id, page.counts, page.results, page.elements, page.more_follows)
 
 
 def _single_object(collection: str, query: PathQuery) -> ObjectRef | None:

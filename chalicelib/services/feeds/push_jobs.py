@@ -67,7 +67,9 @@ class PushFeeds:
         """The latest jobs, newest first, without their nodes."""
         states = snapshot(self._reader, server, PUSH_JOB, PathQuery.parse("/")).states.values()
         latest = sorted(states, key=lambda job: job["created_at"], reverse=True)[:limit]
-        return [{name: value for name, value in job.items() if name != "nodes"} for job in latest]
+        return [
+            {name: value for name, value in job.items() if name not in ("nodes", "has_failed_nodes")} for job in latest
+        ]
 
     def job_events(self, server: int, job: str, last_id: str | None) -> Stream[str]:
         """The job's events until it ends, from its start or after `last_id`. Some time after the end, its summary."""

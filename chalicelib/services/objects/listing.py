@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.objects.summary import ObjectSummary
+from chalicelib.domain.objects.summary import ObjectSummary, Result
 from chalicelib.domain.queries.size_limit import SizeLimit
 from chalicelib.services.objects.snapshots import object_views
 from chalicelib.services.reading.log_reader import LogReader
@@ -25,6 +25,11 @@ class ListQuery:
     state: str | None = None
     """None selects all states."""
     limit: int = 1_000
+    result: Result | None = None
+    """None selects all results, and objects without one."""
+
+    def selects(self, summary: ObjectSummary) -> bool:
+        return self.state in (None, summary.state) and self.result in (None, summary.result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +41,8 @@ class ObjectList:
     """Number of objects that match the search, by state, including states that were not selected."""
     elements: tuple[ObjectSummary, ...]
     more_follows: bool
+    results: dict[str, int]
+    """Number of objects that match the search, by result, including results that were not selected."""
 
 
 def list_objects(reader: LogReader, server: int, list_query: ListQuery) -> ObjectList:
@@ -50,9 +57,16 @@ def list_objects(reader: LogReader, server: int, list_query: ListQuery) -> Objec
     counts = Counter(summary.state for _, summary in matches)
     # The sort is stable, reversed or not: objects with equal keys stay ordered by path.
     matches.sort(key=lambda match: (match[0], match[1].updated_at or ""), reverse=True)
-    selected = [summary for _, summary in matches if list_query.state in (None, summary.state)]
+    results = Counter(summary.result for _, summary in matches if summary.result is not None)
+    selected = [summary for _, summary in matches if list_query.selects(summary)]
     elements = _first_fitting(selected[: list_query.limit], reader.page_size)
-    return ObjectList(event_id, dict(sorted(counts.items())), elements, len(selected) > len(elements))
+    return ObjectList(
+        event_id,
+        dict(sorted(counts.items())),
+        elements,
+        len(selected) > len(elements),
+        dict(sorted(results.items())),
+    )
 
 
 def _first_fitting(summaries: Sequence[ObjectSummary], size_limit: SizeLimit) -> tuple[ObjectSummary, ...]:

@@ -21,6 +21,7 @@ def snapshot(
     brief: bool = False,
     search: str | None = None,
     state: str | None = None,
+    result: str | None = None,
     limit: int | None = None,
     at: int | None = None,
 ) -> Steps[Snapshot]:
@@ -28,16 +29,17 @@ def snapshot(
 
     `path` names one object, or all objects in `folder/`. Without it, all objects of the collection (`job`, `order`,
     `pushJob` …) are returned. They are read in pages, all as of the same `event_id`. `brief` returns a list with the
-    latest change first; `search` and `state` apply to such lists. `limit` is the maximum number of objects. `at`
-    returns one object as of that `event_id`.
+    latest change first; `search`, `state` and `result` (`success` or `failure`) apply to such lists. `limit` is the
+    maximum number of objects. `at` returns one object as of that `event_id`.
     """
     object_path = quote(path.removeprefix("/"), safe="/,:*")
     route = f"/objects/{quote(collection, safe='')}" + (f"/{object_path}" if object_path else "")
     if brief or at is not None:
-        options = {"brief": "yes" if brief else None, "search": search, "state": state, "limit": limit, "at": at}
+        filters = {"search": search, "state": state, "result": result}
+        options = {"brief": "yes" if brief else None, **filters, "limit": limit, "at": at}
         document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
         return parse_snapshot(document)
-    options = {"search": search, "state": state}
+    options = {"search": search, "state": state, "result": result}
     objects: list[Mapping[str, Any]] = []
     while True:
         options |= {"limit": MAX_PAGE if limit is None else min(limit - len(objects), MAX_PAGE)}

@@ -52,6 +52,7 @@ def snapshot(args: Namespace, annals: Annals, printer: Printer) -> None:
         brief=not is_single,
         search=args.search,
         state=args.state,
+        result=args.result,
         limit=args.limit,
         at=args.at,
     )

@@ -89,6 +89,7 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
     )
     command.add_argument("--search", help="text in path or label")
     command.add_argument("--state")
+    command.add_argument("--result", choices=("success", "failure"), help="how the objects ended")
     command.add_argument("-n", "--limit", type=int, metavar="N")
     command.add_argument("--at", type=int, metavar="EVENTID", help="state of one object after that event")
 

@@ -164,7 +164,7 @@ def test_large_job_resource_has_all_nodes(summary_server: Server) -> None:
         (summary,) = job_feed(member).read_to_end()
         assert (summary.name, summary.data) == ("summary", state)
     (listed,) = member.get("/objects/pushJob").json()["elements"]
-    assert listed == {**state, "nodes": None}
+    assert listed == {**state, "nodes": None, "has_failed_nodes": True}
 
 
 def test_large_job_feed_has_all_events(member: Member) -> None:

@@ -47,6 +47,7 @@ _NODE_STATE_CHANGES_AT_END = {
     "complete": {},
 }
 """For each result of a job, how the states of its nodes change."""
+_FAILED_NODE_STATES = frozenset({"nacked", "failed", "crashed", "timed_out", "aborted"})
 _RESULTS_WITHOUT_RUN_START = ("crashed", "run_nacked", "client_died_while_running")
 
 
@@ -56,7 +57,9 @@ def fold(collection: str, state: State | None, event: Event, native: Fields) -> 
     job = _Job(native["job"], state)
     job.apply(event, native, MAX_OUT_OF_ORDER)
     folded = job.state()
-    return {**folded, "nodes": None} if len(to_json(folded["nodes"])) > MAX_NODES_BYTES else folded
+    if folded["nodes"] is not None and len(to_json(folded["nodes"])) <= MAX_NODES_BYTES:
+        return folded
+    return {**folded, "nodes": None, "has_failed_nodes": job.has_failed_nodes}
 
 
 def full_state(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
@@ -77,6 +80,13 @@ def is_full_state(state: State) -> bool:
     return state["nodes"] is not None
 
 
+def has_failed_nodes(state: State) -> bool:
+    """Whether a node refused to run the command, or failed to run it."""
+    if state["nodes"] is None:
+        return bool(state.get("has_failed_nodes"))
+    return not _FAILED_NODE_STATES.isdisjoint(state["nodes"])
+
+
 class _Job:
     """A job while its events are being folded."""
 
@@ -89,6 +99,7 @@ class _Job:
             None if nodes is None else {name: status for status in nodes for name in nodes[status]}
         )
         """The state of each node. None if the stored state omits them."""
+        self.has_failed_nodes = state is not None and has_failed_nodes(state)
 
     def apply(self, event: Event, native: Fields, max_out_of_order: int) -> None:
         reason = next(self._violations(native), None)
@@ -207,5 +218,6 @@ class _Job:
             self._state["status"] = status
 
     def _set_node_state(self, native: Fields, status: str) -> None:
+        self.has_failed_nodes |= status in _FAILED_NODE_STATES
         if self._nodes is not None:
             self._nodes[native["node"]] = status

@@ -3,7 +3,7 @@
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.objects.summary import ObjectSummary, Result, truncate
 from chalicelib.domain.vocabularies.push.events import job_key
-from chalicelib.domain.vocabularies.push.jobs import has_ended
+from chalicelib.domain.vocabularies.push.jobs import has_ended, has_failed_nodes
 
 _ACTIVE_NODE_STATES = ("ready", "running")
 """Nodes in these states have yet to report their result."""
@@ -23,10 +23,10 @@ def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
 
 
 def _result(state: State) -> Result | None:
-    """The result of the job as a whole, whatever the results of its nodes."""
+    """A job is successful if it is complete and no node failed or refused to run."""
     if not has_ended(state):
         return None
-    return "success" if state["status"] == "complete" else "failure"
+    return "success" if state["status"] == "complete" and not has_failed_nodes(state) else "failure"
 
 
 def _progress(state: State) -> float | None:

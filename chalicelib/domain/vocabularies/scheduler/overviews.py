@@ -141,6 +141,13 @@ def _fold_order(state: State | None, key: str, name: str, fields: Fields, at: st
         order["orderProcessingState"] = {"TYPE": _PROCESSING_STATES[name]}
     if name == "OrderStepStarted":
         order["orderProcessingState"] |= {"taskId": fields["taskId"], "since": at}
+    match fields.get("nodeTransition"):
+        case {"TYPE": "Error"}:
+            order["lastTransition"] = "Error"
+        case {}:
+            order.pop("lastTransition", None)
+    if name in ("OrderAdded", "OrderStarted"):
+        order.pop("lastTransition", None)
     if name in _TIME_FIELDS:
         order[_TIME_FIELDS[name]] = at
     if name in _OBSTACLES:

@@ -24,10 +24,18 @@ def _order(ref: ObjectRef, order: State) -> ObjectSummary:
         key=ref.path,
         state=order["obstacles"][0]["TYPE"] if order["obstacles"] else processing["TYPE"],
         label=truncate(f"{name}{node}"),
+        result=_order_result(order),
         created_at=None,
         updated_at=_latest(order.get("startedAt"), order.get("finishedAt"), processing.get("since")),
         parent=chain,
     )
+
+
+def _order_result(order: State) -> Result | None:
+    """None unless the order has finished. It has failed if its last step ended in an error."""
+    if "finishedAt" not in order or order["orderProcessingState"]["TYPE"] != "NotPlanned":
+        return None
+    return "failure" if order.get("lastTransition") == "Error" else "success"
 
 
 def _task(ref: ObjectRef, task: State) -> ObjectSummary:

@@ -94,6 +94,8 @@ class OrderOverview(TypedDict):
     fileBasedState: NotRequired[FileState]
     startedAt: NotRequired[Time]
     finishedAt: NotRequired[Time]
+    lastTransition: NotRequired[Literal["Error"]]
+    """Present if the last step ended in an error."""
 
 
 class JobChainOverview(TypedDict):

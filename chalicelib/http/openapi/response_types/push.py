@@ -69,6 +69,8 @@ class PushJob(PushJobOverview):
 
     eventId: NotRequired[EventId]
     nodes: dict[NodeStatus, list[str]] | None
+    has_failed_nodes: NotRequired[bool]
+    """Present if `nodes` is null. Whether a node failed or refused to run."""
 
 
 class Told(TypedDict):

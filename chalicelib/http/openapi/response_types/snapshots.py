@@ -47,10 +47,14 @@ class ObjectInBrief(TypedDict):
 
 
 class Briefs(TypedDict):
-    """Summaries, most recently changed first. `counts` is the number of all objects that match `search`, by state."""
+    """Summaries, most recently changed first.
+
+    `counts` and `results` are the numbers of all objects that match `search`, by state and by result.
+    """
 
     eventId: EventId
     counts: dict[str, Count]
+    results: dict[Result, Count]
     moreFollows: bool
     elements: list[ObjectInBrief]
 
