@@ -1,5 +1,6 @@
 """The Chalice app: HTTP routes and Lambda functions. It contains no logic of its own."""
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -24,13 +25,14 @@ from chalicelib.http.routes import (
     system,
 )
 from chalicelib.lambda_events import exports, sqs, streams
-from chalicelib.services.consumers.consumer import catch_up, measure_lag
-from chalicelib.services.consumers.for_each import for_each, raise_all
+from chalicelib.services.consumers.consumer import Consumer, RunSizes, catch_up, measure_lag
+from chalicelib.services.consumers.for_each import for_each, for_each_in_time, raise_all
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import as_delivery_queue, deliver_batch
+from chalicelib.services.ports import Views
 from chalicelib.wiring import Components, get_components
 from chalicelib.wiring.exports import report_publisher, table_exporter
 from chalicelib.wiring.queues import ingest_queue
@@ -82,33 +84,20 @@ def ingest(event: dict[str, Any], context: object) -> dict[str, Any]:
 
 
 @app.lambda_function(name="project")
-def project(event: dict[str, Any], context: object) -> dict[str, Any]:
+def project(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Update the views of the logs that the stream reports."""
-    del context
-    components = get_components()
-    stores, consumer = components.stores, projector(components.stores.views)
-    on_caught_up = measure_lag("ProjectLag", components.clock, components.measure)
-
-    def update_views(server: int) -> None:
-        catch_up(consumer, server, stores.log, stores.views, _expired_head(components, server), on_caught_up)
-
-    failed = for_each(streams.logs_to_project(event), update_views)
-    return streams.partial_batch_response(event, failed)
+    views = get_components().stores.views
+    unfinished = _consume(projector(views), streams.logs_to_project(event), views, "ProjectLag", context)
+    return streams.partial_batch_response(event, unfinished)
 
 
 @app.lambda_function(name="observe")
-def observe(event: dict[str, Any], context: object) -> dict[str, Any]:
+def observe(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Put the notifications about new events of the logs that the stream reports into the outbox."""
-    del context
     components = get_components()
-    stores, consumer = components.stores, components.notifications.matcher.consumer
-    on_caught_up = measure_lag("ObserveLag", components.clock, components.measure)
-
-    def notify(server: int) -> None:
-        catch_up(consumer, server, stores.log, stores.progress, _expired_head(components, server), on_caught_up)
-
-    failed = for_each(streams.logs_to_observe(event), notify)
-    return streams.partial_batch_response(event, failed)
+    consumer, progress = components.notifications.matcher.consumer, components.stores.progress
+    unfinished = _consume(consumer, streams.logs_to_observe(event), progress, "ObserveLag", context)
+    return streams.partial_batch_response(event, unfinished)
 
 
 @app.lambda_function(name="deliver")
@@ -168,6 +157,30 @@ def reported(event: dict[str, Any], context: object) -> None:
         return {"link": report_link(url, organization), "period": periods[organization.server]}
 
     report_publisher(components).publish_ready("report", facts_of, run.run_id)
+
+
+_RUN_SIZES = RunSizes()
+"""Lasts as long as the process, so that a run that timed out is smaller at the next invocation."""
+
+
+def _consume(consumer: Consumer, servers: Sequence[int], views: Views, lag_metric: str, context: Any) -> set[int]:
+    """Run the consumer on each log. Returns the logs that need another run."""
+    components = get_components()
+    report_lag = measure_lag(lag_metric, components.clock, components.measure)
+
+    def consume_log(server: int, has_time: Callable[[], bool]) -> bool:
+        return catch_up(
+            consumer,
+            server,
+            components.stores.log,
+            views,
+            _expired_head(components, server),
+            report_lag,
+            has_time=has_time,
+            sizes=_RUN_SIZES,
+        )
+
+    return for_each_in_time(servers, consume_log, context.get_remaining_time_in_millis)
 
 
 @cache

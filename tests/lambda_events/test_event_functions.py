@@ -4,12 +4,13 @@ import json
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 import app
 from chalicelib import wiring
+from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery
@@ -144,7 +145,7 @@ def test_project_updates_views_of_all_logs_in_stream(components: Components) -> 
     publish(components, 1, 117, 118)
     publish(components, 2, 1)
     DELIVER(payload("sqs_fifo_deliveries"), Context())
-    assert PROJECT_VIEWS(payload("dynamodb_stream_all_kinds"), None) == NO_FAILURES
+    assert PROJECT_VIEWS(payload("dynamodb_stream_all_kinds"), Context()) == NO_FAILURES
     assert [projected_session(components, server) for server in (0, 1, 2, inbox_log(1))] == [2, 2, 1, 2]
     assert projected_session(components, configuration_log(1)) == 0
 
@@ -152,7 +153,7 @@ def test_project_updates_views_of_all_logs_in_stream(components: Components) -> 
 def test_project_repeated_event_succeeds(components: Components) -> None:
     publish(components, 1, 117)
     for _ in range(2):
-        assert PROJECT_VIEWS(payload("dynamodb_stream_two_organizations"), None) == NO_FAILURES
+        assert PROJECT_VIEWS(payload("dynamodb_stream_two_organizations"), Context()) == NO_FAILURES
     assert projected_session(components, 1) == 1
 
 
@@ -160,7 +161,7 @@ def test_observe_repeated_event_queues_deliveries_once(components: Components, q
     publish(components, 1, 117, 118)
     publish(components, 2, 1)
     for _ in range(2):
-        assert OBSERVE(payload("dynamodb_stream_two_organizations"), None) == NO_FAILURES
+        assert OBSERVE(payload("dynamodb_stream_two_organizations"), Context()) == NO_FAILURES
     assert sorted(queued_deliveries(queue_url, ministack), key=lambda one: one.id) == [
         Delivery("1.1.1/ops", 1, "ops", Id(1, 1, 1), job_key(components, 1), "anna"),
         Delivery("1.2.1/ops", 1, "ops", Id(1, 2, 1), job_key(components, 2), "anna"),
@@ -180,7 +181,7 @@ def test_project_unreadable_log_fails_and_others_succeed(
         return read(server, after, limit)
 
     monkeypatch.setattr(components.stores.log, "read", failing_read)
-    assert PROJECT_VIEWS(payload("dynamodb_stream_all_kinds"), None) == redeliver_from(4)
+    assert PROJECT_VIEWS(payload("dynamodb_stream_all_kinds"), Context()) == redeliver_from(4)
     assert (projected_session(components, 1), projected_session(components, 2)) == (0, 1)
     assert "the work for 1 failed" in caplog.text
 
@@ -189,10 +190,11 @@ def test_observe_failed_queue_is_retried(
     components: Components, ministack: str, queue_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     publish(components, 1, 117)
-    monkeypatch.setattr(components.stores.outbox, "_queue_url", f"{queue_url}-gone.fifo")
-    assert OBSERVE(payload("dynamodb_stream_two_organizations"), None) == redeliver_from(1)
-    monkeypatch.setattr(components.stores.outbox, "_queue_url", queue_url)
-    assert OBSERVE(payload("dynamodb_stream_two_organizations"), None) == NO_FAILURES
+    queue = cast(SqsOutbox, components.stores.outbox)._queue
+    monkeypatch.setattr(queue, "_url", f"{queue_url}-gone.fifo")
+    assert OBSERVE(payload("dynamodb_stream_two_organizations"), Context()) == redeliver_from(1)
+    monkeypatch.setattr(queue, "_url", queue_url)
+    assert OBSERVE(payload("dynamodb_stream_two_organizations"), Context()) == NO_FAILURES
     assert [one.id for one in queued_deliveries(queue_url, ministack)] == ["1.1.1/ops"]
 
 
@@ -220,7 +222,7 @@ def test_deliver_without_time_redelivers_all(components: Components) -> None:
 
 def test_observe_then_deliver_notifies_user(components: Components, queue_url: str, ministack: str) -> None:
     publish(components, 1, 117)
-    OBSERVE(payload("dynamodb_stream_two_organizations"), None)
+    OBSERVE(payload("dynamodb_stream_two_organizations"), Context())
     with open_client(ministack) as client:
         assert DELIVER(receive_batch(client, queue_url), Context()) == NO_FAILURES
     assert notified_events(components) == ["1.1.1"]

@@ -1,10 +1,18 @@
-"""The port `Outbox` on SQS: waiting deliveries in a FIFO queue, the states of deliveries in view records."""
+"""The port `Outbox` on SQS: waiting deliveries in a FIFO queue, the states of deliveries in view records.
+
+Threads: any thread may use `SqsOutbox`. Many messages are sent in parallel, by threads that end with the call. All
+messages of a group are sent by the same thread. There are no locks.
+"""
 
 import hashlib
 import logging
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from dataclasses import dataclass
+from typing import Self
 
 from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.queue.delivery_states import DeliveryStates, RecordStore
@@ -16,6 +24,9 @@ from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 
 MAX_SEND_ATTEMPTS = 4
+MAX_SEND_THREADS = 8
+MAX_BATCH_BYTES = 256 * 1024
+"""Bodies of a batch. They are ASCII. SQS allows 1 MiB, and 256 KiB in some regions and emulators."""
 
 _BACKOFF = Backoff(initial_s=0.1)
 _log = logging.getLogger("annals")
@@ -54,43 +65,46 @@ class SqsOutbox(DeliveryStates):
         self._queue.postpone(receipts, delay_s)
 
     def _send(self, messages: Iterable[DeliveryMessage]) -> None:
-        """Send all messages, but at most one per group and batch.
+        """Send all messages in full batches. The messages of a group are sent in order, by one thread."""
+        lanes = _lanes([_Entry.of(message) for message in messages])
+        if len(lanes) == 1:
+            self._send_in_order(lanes[0])
+        elif lanes:
+            with ThreadPoolExecutor(len(lanes), "send") as threads:
+                # Each thread gets a copy of the context, which contains the time limit of the function.
+                sends = [threads.submit(copy_context().run, self._send_in_order, lane) for lane in lanes]
+            for send in sends:
+                send.result()
 
-        SQS may reject any message of a batch, and then its successors in the group must not be sent before it.
+    def _send_in_order(self, entries: Sequence["_Entry"]) -> None:
+        """Send the entries in order, and those that SQS rejects again before all others.
+
+        If SQS rejects an entry but accepts a later one of the same group in the same batch, the later one overtakes it.
         """
-        by_group: dict[str, deque[DeliveryMessage]] = {}
-        for message in messages:
-            by_group.setdefault(_group_id(message.delivery), deque()).append(message)
-        groups, attempts = deque(by_group), 0
-        while groups:
-            batch = [groups.popleft() for _ in range(min(MAX_BATCH, len(groups)))]
-            errors = self._send_batch({group: by_group[group][0] for group in batch})
-            for group in batch:
-                if group not in errors:
-                    by_group[group].popleft()
-            groups.extend(group for group in batch if group not in errors and by_group[group])
-            groups.extendleft(reversed(errors))
+        waiting, attempts = deque(entries), 0
+        while waiting:
+            batch = _next_batch(waiting)
+            errors = self._send_batch(batch)
+            waiting.extendleft(batch[index] for index in sorted(errors, reverse=True))
             attempts = attempts + 1 if errors else 0
             if errors:
                 self._wait_before_retry(attempts, next(iter(errors.values())))
 
-    def _send_batch(self, by_group: Mapping[str, DeliveryMessage]) -> dict[str, str]:
-        """Send one message per group. Returns error codes of the groups that failed."""
+    def _send_batch(self, batch: Sequence["_Entry"]) -> dict[int, str]:
+        """Returns the error codes of the entries that were not accepted, by index."""
         entries = [
             {
                 "Id": str(index),
-                "MessageBody": message.text,
-                "MessageGroupId": group,
-                "MessageDeduplicationId": _hash(f"{message.delivery.id}#{message.retry}"),
+                "MessageBody": entry.text,
+                "MessageGroupId": entry.group,
+                "MessageDeduplicationId": entry.deduplication_id,
             }
-            for index, (group, message) in enumerate(by_group.items())
+            for index, entry in enumerate(batch)
         ]
         response = self._queue.call("SendMessageBatch", {"Entries": entries})
         sent = {entry["Id"] for entry in response.get("Successful", ())}
         codes = {entry["Id"]: entry["Code"] for entry in response.get("Failed", ())}
-        return {
-            group: codes.get(str(index), "no answer") for index, group in enumerate(by_group) if str(index) not in sent
-        }
+        return {index: codes.get(str(index), "no answer") for index in range(len(batch)) if str(index) not in sent}
 
     def _wait_before_retry(self, attempts: int, reason: str) -> None:
         if attempts >= MAX_SEND_ATTEMPTS:
@@ -99,8 +113,41 @@ class SqsOutbox(DeliveryStates):
         self._sleep(_BACKOFF.delay_s(attempts - 1))
 
 
-def _group_id(delivery: Delivery) -> str:
-    return _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}")[:32]
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """A message to send."""
+
+    group: str
+    text: str
+    deduplication_id: str
+
+    @classmethod
+    def of(cls, message: DeliveryMessage) -> Self:
+        delivery = message.delivery
+        group = _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}")[:32]
+        return cls(group, message.text, _hash(f"{delivery.id}#{message.retry}"))
+
+
+def _lanes(entries: Sequence[_Entry]) -> list[list[_Entry]]:
+    """Distribute the groups evenly over as many lanes as there are full batches, but at most `MAX_SEND_THREADS`."""
+    groups: dict[str, list[_Entry]] = {}
+    for entry in entries:
+        groups.setdefault(entry.group, []).append(entry)
+    lane_count = min(len(groups), -(-len(entries) // MAX_BATCH), MAX_SEND_THREADS)
+    lanes: list[list[_Entry]] = [[] for _ in range(lane_count)]
+    for group in sorted(groups.values(), key=len, reverse=True):
+        min(lanes, key=len).extend(group)
+    return lanes
+
+
+def _next_batch(waiting: deque[_Entry]) -> list[_Entry]:
+    """Remove the next batch from `waiting`, as large as SQS allows."""
+    batch = [waiting.popleft()]
+    size_bytes = len(batch[0].text)
+    while waiting and len(batch) < MAX_BATCH and size_bytes + len(waiting[0].text) <= MAX_BATCH_BYTES:
+        batch.append(waiting.popleft())
+        size_bytes += len(batch[-1].text)
+    return batch
 
 
 def _hash(text: str) -> str:

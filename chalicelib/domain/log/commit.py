@@ -41,6 +41,11 @@ class Commit(_StoredCommit):
         """The log's head once this commit is stored."""
         return Head(self.server, self.session, self.event_count, self.last_event_id)
 
+    @property
+    def previous_head(self) -> Head:
+        """The log's head before this commit. The size of the previous commit is unknown, so it is 0."""
+        return Head(self.server, self.session - 1, 0, self.previous_event_id)
+
     @lazy_property
     def texts(self) -> list[str]:
         """The JSON of each event. Raises `LogBroken` if their number is wrong."""

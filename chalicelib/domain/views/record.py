@@ -56,6 +56,8 @@ class Checkpoint:
     generation: int = 1
     record_version: int | None = None
     """Version of the stored record, None if there is none."""
+    part: str = ""
+    """How much of the commit after `head` is done, in the consumer's notation. Empty: nothing."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -64,16 +66,21 @@ class Checkpoint:
             return cls(Head(server))
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
-        return cls(Head(server, session, data["n"], data["last"]), generation, record.version)
+        return cls(Head(server, session, data["n"], data["last"]), generation, record.version, data.get("part", ""))
+
+    def at(self, head: Head, part: str = "") -> Self:
+        """The same checkpoint at another position."""
+        return replace(self, head=head, part=part)
 
     def advance(self, consumer: str, head: Head) -> ConditionalWrite:
         """Move the checkpoint to `head`, unless another process has changed it."""
-        return replace(self, head=head).to_write(consumer, self.record_version)
+        return self.at(head).to_write(consumer, self.record_version)
 
     def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
         """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        data = to_json({"n": head.instance, "last": head.last_event_id}).decode()
+        position = {"n": head.instance, "last": head.last_event_id}
+        data = to_json({**position, "part": self.part} if self.part else position).decode()
         version = self.generation * _GENERATION_UNIT + head.session
         return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)
 

@@ -1,16 +1,24 @@
-"""Consumers: each processes every log in order and remembers its position in checkpoints."""
+"""Consumers: each processes every log in order and remembers its position in checkpoints.
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+A consumer works in runs of limited size. It stores its checkpoint at the end of each run, and within a run whenever its
+handler reports progress, so that work that was interrupted does not start over.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import Protocol
 
+from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import Checkpoint, checkpoints_view
 from chalicelib.services.ports import Clock, Measure, Views
 
 MAX_RUN_COMMITS = 200
+MAX_RUN_EVENTS = 5_000
+"""A run ends after the commit that reaches this number. A Lambda function can project it well within its time."""
+MAX_HALVINGS = MAX_RUN_EVENTS.bit_length()
+"""A run that was halved this often has one commit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,7 +26,8 @@ class Consumer:
     """A handler of commits and the name of its checkpoints. Delivery is at least once, so `handle` is idempotent."""
 
     name: str
-    handle: Callable[[Checkpoint, Sequence[Commit]], None]
+    handle: Callable[[Checkpoint, Sequence[Commit]], Iterable[Checkpoint] | None]
+    """Handle the commits. It either returns None when all is done, or yields each position up to which all is done."""
 
 
 class CommitSource(Protocol):
@@ -40,8 +49,38 @@ class CachedCommitReader:
         """Implements `CommitSource`. Empty results are not cached."""
         read = server, after, limit
         if read != self._cached_read or not self._commits:
-            self._commits, self._cached_read = list(islice(self._log.read(server, after, limit), limit)), read
+            commits, _ = _take(self._log.read(server, after, limit), RunLimit(limit or MAX_RUN_COMMITS))
+            self._commits, self._cached_read = commits, read
         return iter(self._commits)
+
+
+@dataclass(frozen=True, slots=True)
+class RunLimit:
+    """The size of a run: at most `commits`, and not more than the commit that reaches `events`."""
+
+    commits: int = MAX_RUN_COMMITS
+    events: int = MAX_RUN_EVENTS
+
+    def shrink(self, halvings: int) -> "RunLimit":
+        return RunLimit(max(self.commits >> halvings, 1), max(self.events >> halvings, 1))
+
+
+class RunSizes:
+    """Halves the runs of a consumer in a log after each timeout, and doubles them again after each success."""
+
+    def __init__(self) -> None:
+        self._halvings: dict[tuple[str, int], int] = {}
+
+    def limit(self, consumer: str, server: int) -> RunLimit:
+        return RunLimit().shrink(self._halvings.get((consumer, server), 0))
+
+    def record_timeout(self, consumer: str, server: int) -> None:
+        self._halvings[consumer, server] = min(self._halvings.get((consumer, server), 0) + 1, MAX_HALVINGS)
+
+    def record_success(self, consumer: str, server: int) -> None:
+        halvings = self._halvings.pop((consumer, server), 0)
+        if halvings > 1:
+            self._halvings[consumer, server] = halvings - 1
 
 
 def load_checkpoint(consumer: str, server: int, views: Views) -> Checkpoint:
@@ -57,12 +96,12 @@ def run_once(
     limit: int = MAX_RUN_COMMITS,
     retention_head: Head | None = None,
 ) -> int:
-    """Handle at most `limit` commits, then advance the checkpoint. Returns the number of commits handled.
+    """Handle at most `limit` commits and advance the checkpoint. Returns the number of commits handled.
 
     Commits up to `retention_head` are no longer kept and are skipped. Concurrent runs of the same consumer are safe:
     the first one advances the checkpoint, and the store refuses the write of the other.
     """
-    return len(_handle_next(consumer, server, log, views, limit, retention_head))
+    return len(_run(consumer, server, log, views, RunLimit(limit), retention_head).handled)
 
 
 def catch_up(
@@ -71,22 +110,33 @@ def catch_up(
     log: CommitSource,
     views: Views,
     retention_head: Head | None = None,
-    on_caught_up: Callable[[Commit], None] | None = None,
+    report_last: Callable[[Commit], None] | None = None,
     between_runs: Callable[[], None] = lambda: None,
-) -> None:
-    """Run the consumer until it reaches the end of the log. `on_caught_up` gets the last commit handled, if any.
+    has_time: Callable[[], bool] = lambda: True,
+    sizes: RunSizes | None = None,
+) -> bool:
+    """Run the consumer until it reaches the end of the log, or until `has_time` returns False.
 
-    A run with fewer commits than its limit counts as the end: a later commit triggers the consumer again. A steady
-    writer therefore does not keep it busy with runs of one or two commits.
+    Returns whether it has reached the end. A run with fewer commits than its limit counts as the end: a later commit
+    triggers the consumer again. A steady writer therefore does not keep it busy with runs of one or two commits.
+    `report_last` gets the last commit handled, if any.
     """
-    commits = _handle_next(consumer, server, log, views, MAX_RUN_COMMITS, retention_head)
-    last = commits[-1] if commits else None
-    while len(commits) == MAX_RUN_COMMITS:
+    sizes = sizes or RunSizes()
+    last = None
+    while True:
+        try:
+            run = _run(consumer, server, log, views, sizes.limit(consumer.name, server), retention_head, has_time)
+        except Unavailable:
+            sizes.record_timeout(consumer.name, server)
+            raise
+        sizes.record_success(consumer.name, server)
+        last = run.handled[-1] if run.handled else last
+        if not run.has_more or not has_time():
+            break
         between_runs()
-        commits = _handle_next(consumer, server, log, views, MAX_RUN_COMMITS, retention_head)
-        last = commits[-1] if commits else last
-    if last is not None and on_caught_up is not None:
-        on_caught_up(last)
+    if last is not None and report_last is not None:
+        report_last(last)
+    return not run.has_more
 
 
 def catch_up_together(
@@ -100,9 +150,7 @@ def catch_up_together(
     """Run several consumers alternately until the end of the log. With a `CachedCommitReader` they share each read."""
     behind = list(consumers)
     while behind := [
-        consumer
-        for consumer in behind
-        if run_once(consumer, server, log, views, MAX_RUN_COMMITS, retention_head) == MAX_RUN_COMMITS
+        consumer for consumer in behind if _run(consumer, server, log, views, RunLimit(), retention_head).has_more
     ]:
         between_runs()
 
@@ -112,15 +160,49 @@ def measure_lag(name: str, clock: Clock, measure: Measure) -> Callable[[Commit],
     return lambda commit: measure(name, max(clock() - commit.at_us // 1000, 0))
 
 
-def _handle_next(
-    consumer: Consumer, server: int, log: CommitSource, views: Views, limit: int, retention_head: Head | None
-) -> Sequence[Commit]:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """The commits that a run has handled completely, and whether there may be more to do."""
+
+    handled: Sequence[Commit]
+    has_more: bool
+
+
+def _run(
+    consumer: Consumer,
+    server: int,
+    log: CommitSource,
+    views: Views,
+    limit: RunLimit,
+    retention_head: Head | None,
+    has_time: Callable[[], bool] = lambda: True,
+) -> _Run:
     checkpoint = load_checkpoint(consumer.name, server, views)
     head = checkpoint.head
     if retention_head is not None and retention_head.session >= head.session:
         head = retention_head
-    commits = list(islice(verify_contiguous(head, log.read(server, head.session, limit)), limit))
-    if commits:
-        consumer.handle(checkpoint, commits)
-        views.put([checkpoint.advance(consumer.name, commits[-1].head)])
-    return commits
+    commits, is_full = _take(verify_contiguous(head, log.read(server, head.session, limit.commits)), limit)
+    if not commits:
+        return _Run([], has_more=False)
+    end = commits[-1].head
+    for position in consumer.handle(checkpoint, commits) or [checkpoint.at(end)]:
+        write = position.to_write(consumer.name, checkpoint.record_version)
+        refused = views.put([write])
+        checkpoint = replace(position, record_version=write.record.version)
+        # After a refusal another process has moved the checkpoint. The next run starts there.
+        if refused or not has_time():
+            break
+    handled = [commit for commit in commits if commit.session <= checkpoint.head.session]
+    return _Run(handled, is_full or checkpoint.head.session < end.session)
+
+
+def _take(commits: Iterable[Commit], limit: RunLimit) -> tuple[list[Commit], bool]:
+    """The first of `commits`, at least one if there is any, and whether the limit was reached."""
+    taken: list[Commit] = []
+    events = 0
+    for commit in commits:
+        taken.append(commit)
+        events += commit.event_count
+        if len(taken) >= limit.commits or events >= limit.events:
+            return taken, True
+    return taken, False

@@ -1,12 +1,15 @@
 """Do the same work for several items, so that the failure of one does not stop the others."""
 
 import logging
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TypeVar
 
 from chalicelib.domain.errors import AnnalsError
 
 T = TypeVar("T", bound=Hashable)
+
+MIN_REMAINING_MS = 8_000
+"""Time of a function that is not shared out, so that work under way when a share ends can be completed."""
 
 _log = logging.getLogger("annals")
 
@@ -43,3 +46,23 @@ def for_each(
     if failures:
         on_error(failures)
     return failures
+
+
+def for_each_in_time(
+    items: Sequence[T], work: Callable[[T, Callable[[], bool]], bool], remaining_ms: Callable[[], float]
+) -> set[T]:
+    """Call `work` for each item, with a function that says whether its share of the remaining time is not over.
+
+    `work` returns whether it is complete. Returns the items whose work failed or is incomplete.
+    """
+    waiting, incomplete = len(items), set[T]()
+
+    def work_in_time(item: T) -> None:
+        nonlocal waiting
+        end_ms = remaining_ms() - (remaining_ms() - MIN_REMAINING_MS) / waiting
+        waiting -= 1
+        if not work(item, lambda: remaining_ms() > end_ms):
+            _log.info("the time for %s is over, its work continues in the next run", item)
+            incomplete.add(item)
+
+    return incomplete | for_each(items, work_in_time).keys()

@@ -1,12 +1,14 @@
 """The consumer that matches events with observers and puts the resulting deliveries into the outbox."""
 
-from collections.abc import Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.observer import Observer
@@ -18,17 +20,26 @@ from chalicelib.services.ports import Outbox
 from chalicelib.services.reading.log_reader import LogReader
 
 OBSERVE_CONSUMER = "observe"
-MAX_BATCH = 5_000
-"""Deliveries per write to the outbox."""
+MAX_BATCH = 1_000
+"""Deliveries per write to the outbox, plus those of one event to the addresses of one observer."""
+MAX_BATCH_S = 2.0
+"""Time until the deliveries found so far are written."""
 
 
 class ObserverMatcher:
     """Decides which observers are notified about which events."""
 
-    def __init__(self, observers: ObserverRegistry, reader: LogReader, outbox: Outbox) -> None:
+    def __init__(
+        self,
+        observers: ObserverRegistry,
+        reader: LogReader,
+        outbox: Outbox,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._observers = observers
         self._reader = reader
         self._outbox = outbox
+        self._monotonic = monotonic
 
     @property
     def consumer(self) -> Consumer:
@@ -38,29 +49,36 @@ class ObserverMatcher:
         self, commits: Iterable[Commit], observers: Sequence[Observer], replay: str = ""
     ) -> Iterator[Delivery]:
         """Deliveries to these observers. `replay` is the id of the replay that requests them, if any."""
-        by_type: dict[EventType, list[Observer]] = {}
-        for commit in commits:
-            for event in commit.events if observers else ():
-                event_type = event.fields.type
-                if event_type not in by_type:
-                    by_type[event_type] = [observer for observer in observers if observer.matches_type(event_type)]
-                for observer in by_type[event_type]:
-                    if self._should_notify(event, observer, replay):
-                        yield from _deliveries(event, observer, replay)
+        for event, observer in _type_matches(commits, observers):
+            if self._should_notify(event, observer, replay):
+                yield from _deliveries(event, observer, replay)
 
     def is_addressed_to(self, event: Event, observer: Observer) -> bool:
         """Whether an event of a matching type concerns the observer."""
         return not observer.is_private or observer.is_addressed_by(self._props(event))
 
-    def _consume(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
-        observers = tuple(self._observers.load(checkpoint.head.server).observers.values())
+    def _consume(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> Iterator[Checkpoint]:
+        """Put all deliveries into the outbox. Yields positions whose deliveries are in it.
+
+        Within a commit the position is `<instance>/<observer>`: the last event, and the last observer in the order of
+        their names, whose deliveries are in the outbox. A commit can therefore have any number of deliveries.
+        """
+        observers = sorted(self._observers.load(checkpoint.head.server).observers.values(), key=lambda o: o.name)
+        done = _parse_part(checkpoint)
         batch: list[Delivery] = []
-        for delivery in self.deliveries(commits, observers):
-            batch.append(delivery)
-            if len(batch) >= MAX_BATCH:
+        flushed_at = self._monotonic()
+        for event, observer in _type_matches(commits, observers):
+            if (event.id, observer.name) <= done:
+                continue
+            if self._should_notify(event, observer, ""):
+                batch += _deliveries(event, observer, "")
+            if len(batch) >= MAX_BATCH or self._monotonic() - flushed_at > MAX_BATCH_S:
                 self._outbox.put(batch)
-                batch = []
+                commit = commits[event.id.session - commits[0].session]
+                yield checkpoint.at(commit.previous_head, f"{event.id.instance}/{observer.name}")
+                batch, flushed_at = [], self._monotonic()
         self._outbox.put(batch)
+        yield checkpoint.at(commits[-1].head)
 
     def _should_notify(self, event: Event, observer: Observer, replay: str) -> bool:
         if event.event_id <= observer.since and not replay:
@@ -80,6 +98,25 @@ class ObserverMatcher:
             return dict(object_snapshot(self._reader, event.id.server, ref).state_of(ref.path).get("props") or {})
         except NotFound:
             return {}
+
+
+def _type_matches(commits: Iterable[Commit], observers: Sequence[Observer]) -> Iterator[tuple[Event, Observer]]:
+    """Each event with each observer of its type, in this order."""
+    by_type: dict[EventType, list[Observer]] = {}
+    for commit in commits:
+        for event in commit.events if observers else ():
+            event_type = event.fields.type
+            if event_type not in by_type:
+                by_type[event_type] = [observer for observer in observers if observer.matches_type(event_type)]
+            for observer in by_type[event_type]:
+                yield event, observer
+
+
+def _parse_part(checkpoint: Checkpoint) -> tuple[Id, str]:
+    """The event and the name of the observer up to which deliveries are in the outbox."""
+    instance, _, observer = checkpoint.part.partition("/")
+    head = checkpoint.head
+    return Id(head.server, head.session + 1, int(instance or 0)), observer
 
 
 def _deliveries(event: Event, observer: Observer, replay: str) -> Iterator[Delivery]:

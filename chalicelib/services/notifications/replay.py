@@ -55,9 +55,16 @@ class Replayer:
             if commit.at_us > end:
                 event_id = end
                 break
-            deliveries = self.matcher.deliveries([commit], [observer], replay)
-            batch += (delivery for delivery in deliveries if after < commit.at_us + delivery.event.instance - 1 <= end)
-            event_id = min(commit.last_event_id, end)
+            for delivery in self.matcher.deliveries([commit], [observer], replay):
+                delivery_event_id = commit.at_us + delivery.event.instance - 1
+                # A part ends between two events. One commit can have more deliveries than fit into a part.
+                if delivery_event_id > end or (len(batch) >= MAX_PART_DELIVERIES and delivery_event_id > event_id):
+                    break
+                if delivery_event_id > after:
+                    batch.append(delivery)
+                    event_id = delivery_event_id
+            else:
+                event_id = min(commit.last_event_id, end)
             if len(batch) >= MAX_PART_DELIVERIES or self.monotonic() > deadline:
                 break
         else:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from socket import create_server
+from threading import Barrier, get_ident
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from moto import mock_aws
 
 from chalicelib.adapters.aws.client import SQS
 from chalicelib.adapters.aws.protocol import ServiceClient
+from chalicelib.adapters.aws.time_budget import time_limit
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.delivery_states import MAX_COUNTED, DeliveryStates
-from chalicelib.adapters.queue.sqs_outbox import MAX_SEND_ATTEMPTS, SqsOutbox
+from chalicelib.adapters.queue.sqs_outbox import MAX_SEND_ATTEMPTS, MAX_SEND_THREADS, SqsOutbox
 from chalicelib.adapters.queue.sqs_queue import MAX_BATCH, MAX_VISIBILITY_TIMEOUT_S
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
@@ -26,6 +28,7 @@ from tests.adapters.aws.transports import MotoTransport, create_test_client
 from tests.adapters.channels.queues import a_delivery, create_queue, delete, open_client, receive_batch
 
 ONE = a_delivery()
+BARRIER_TIMEOUT_S = 30.0
 LATE_MS = 1_700_000_000_000
 
 
@@ -106,32 +109,72 @@ def test_put_sends_delivery_and_queue_drops_repeats(client: ServiceClient, url: 
     assert [item.message for item in receive_all(client, url)] == [DeliveryMessage(ONE), DeliveryMessage(a_delivery(2))]
 
 
-def test_put_sends_batches_of_ten(sqlite_views: SqliteViews) -> None:
+def test_put_sends_full_batches_of_a_group_in_order(sqlite_views: SqliteViews) -> None:
     client = UnreliableClient(lambda _batch, _messages: ())
-    client.outbox(sqlite_views).put([a_delivery(n, f"/job/{n}") for n in range(25)])
+    deliveries = [a_delivery(n) for n in range(25)]
+    client.outbox(sqlite_views).put(deliveries)
     assert [len(batch) for batch in client.batches] == [MAX_BATCH, MAX_BATCH, 5]
+    assert [item.delivery for item in client.sent] == deliveries
 
 
-def test_put_sends_one_message_per_group_and_batch(sqlite_views: SqliteViews) -> None:
+def test_put_mixes_groups_in_full_batches(sqlite_views: SqliteViews) -> None:
     client = UnreliableClient(lambda _batch, _messages: ())
-    client.outbox(sqlite_views).put([a_delivery(1), a_delivery(2), a_delivery(3, "/job/2"), a_delivery(4)])
-    assert [[item.delivery.event.session for item in batch] for batch in client.batches] == [[1, 3], [2], [4]]
+    client.outbox(sqlite_views).put([a_delivery(n, f"/job/{n}") for n in range(10)])
+    assert [len(batch) for batch in client.batches] == [MAX_BATCH]
 
 
-def test_put_resends_rejected_messages_in_order(sqlite_views: SqliteViews) -> None:
-    deliveries = [a_delivery(n, f"/job/{n % 12}") for n in range(100)]
-    client = UnreliableClient(lambda batch, messages: range(0, len(messages), 3) if batch % 3 else ())
+def test_put_keeps_batches_below_size_limit(sqlite_views: SqliteViews) -> None:
+    client = UnreliableClient(lambda _batch, _messages: ())
+    client.outbox(sqlite_views).put([a_delivery(n, "x" * 100_000) for n in range(5)])
+    assert [len(batch) for batch in client.batches] == [2, 2, 1]
+
+
+def test_put_sends_groups_in_parallel_each_in_order(sqlite_views: SqliteViews) -> None:
+    deliveries = [a_delivery(n, f"/job/{n % 12}") for n in range(200)]
+    barrier, threads = Barrier(MAX_SEND_THREADS, timeout=BARRIER_TIMEOUT_S), set[int]()
+
+    class Parallel(UnreliableClient):
+        def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
+            if get_ident() not in threads:
+                threads.add(get_ident())
+                barrier.wait()
+            return super().call(operation, params)
+
+    client = Parallel(lambda _batch, _messages: ())
     client.outbox(sqlite_views).put(deliveries)
     assert sorted(item.delivery.event for item in client.sent) == [item.event for item in deliveries]
     for key in {item.key for item in deliveries}:
         assert [item.delivery for item in client.sent if item.delivery.key == key] == [
             item for item in deliveries if item.key == key
         ]
+
+
+def test_put_in_threads_respects_time_limit(client: ServiceClient, url: str, sqlite_views: SqliteViews) -> None:
+    outbox = SqsOutbox(lambda: client, url, sqlite_views)
+    with time_limit(0.0), pytest.raises(Unavailable, match="the time for this request is used up"):
+        outbox.put([a_delivery(n, f"/job/{n}") for n in range(50)])
+
+
+def test_put_resends_rejected_messages_in_order(sqlite_views: SqliteViews) -> None:
+    deliveries = [a_delivery(n) for n in range(100)]
+    client = UnreliableClient(lambda batch, messages: range(3, len(messages)) if batch % 3 else ())
+    client.outbox(sqlite_views).put(deliveries)
+    assert [item.delivery for item in client.sent] == deliveries
     assert set(client.pauses) == {0.1, 0.2}
 
 
+def test_put_resends_only_rejected_messages(sqlite_views: SqliteViews) -> None:
+    """SQS would ignore the others, because it has them. The accepted ones behind a rejected one overtake it."""
+    client = UnreliableClient(lambda batch, _messages: () if batch else (1,))
+    client.outbox(sqlite_views).put([a_delivery(n) for n in range(12)])
+    assert [[item.delivery.event.session for item in batch] for batch in client.batches] == [
+        list(range(10)),
+        [1, 10, 11],
+    ]
+
+
 def test_put_rejected_repeatedly_raises_unavailable(sqlite_views: SqliteViews) -> None:
-    deliveries = [a_delivery(n, f"/job/{n}") for n in range(12)]
+    deliveries = [a_delivery(n) for n in range(12)]
     client = UnreliableClient(
         lambda _batch, messages: [n for n, item in enumerate(messages) if item.delivery == deliveries[1]]
     )
