@@ -49,16 +49,10 @@ class FunctionTelemetry:
         self._tracer = XRayTracer(function) if tracing else None
         self._is_cold = True
 
-    def run_invocation(
-        self,
-        work: Callable[[], T],
-        correlation_id: str,
-        organization: str | None,
-        refusal: type[Exception] | None = None,
-    ) -> T:
+    def run_invocation(self, work: Callable[[], T], correlation_id: str, organization: str | None) -> T:
         """Run one invocation and write its metrics.
 
-        Lambda logs the exceptions of a function, so all but `refusal` are replaced by exceptions without user data.
+        Lambda logs the exceptions of a function, so they are replaced by exceptions without user data.
         """
         self._logger.append_keys(correlation_id=correlation_id, organization=organization, cold_start=self._is_cold)
         self._is_cold = False
@@ -66,8 +60,6 @@ class FunctionTelemetry:
             with self._trace_invocation(organization):
                 return work()
         except Exception as failure:
-            if refusal is not None and isinstance(failure, refusal):
-                raise
             raise _redact(failure) from None
         finally:
             self.measure.flush()

@@ -40,14 +40,14 @@ def telemetry_middleware(event: Any, get_response: Callable[[Any], T]) -> T:
         return _run_with_telemetry(event, get_response)
 
 
-def instrument_authorizer(authorizer: Callable[[Any, Any], T], refusal: type[Exception]) -> Callable[[Any, Any], T]:
-    """Add telemetry to the authorizer, for which Chalice runs no middleware. Raising `refusal` is not a failure."""
+def instrument_authorizer(authorizer: Callable[[Any, Any], T]) -> Callable[[Any, Any], T]:
+    """Add telemetry to the authorizer, for which Chalice runs no middleware."""
 
     def handler(event: Any, context: Any) -> T:
         telemetry = function_telemetry()
         if telemetry is None:
             return authorizer(event, context)
-        return telemetry.run_invocation(lambda: authorizer(event, context), _request_id(context), None, refusal)
+        return telemetry.run_invocation(lambda: authorizer(event, context), _request_id(context), None)
 
     return handler
 

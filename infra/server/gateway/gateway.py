@@ -124,6 +124,8 @@ class Gateway:
             policy = authorizer({"type": "TOKEN", "authorizationToken": authorization, "methodArn": _METHOD_ARN}, None)
         except Exception as error:
             raise Unauthorized from error
+        if policy["policyDocument"]["Statement"][0]["Effect"] != "Allow":
+            raise Unauthorized
         context: dict[str, str] = policy["context"]
         if len(self._authorizations) >= MAX_CACHED_TOKENS:
             self._authorizations.clear()
