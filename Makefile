@@ -52,7 +52,7 @@ demo: .venv/embedded
 	@$(BIN)/python -m infra.tools.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
 # Everything the tests need; `make -j4 install` installs in parallel.
-install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules tests/dynamodb_local/node_modules
+install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules tests/dynamodb_local/node_modules .venv-localstack/ready
 
 # At most one pytest worker per core.
 WORKERS ?= $(shell nproc)
@@ -67,7 +67,7 @@ test: install
 	$(PYTEST) -m serial $(or $(TESTS),tests)
 
 quick: .venv/dev
-	$(PYTEST) -n $(WORKERS) --dist loadfile -k "not ministack and not dynamodb_local and not schemathesis" -m "not serial" tests/domain tests/services tests/adapters tests/http tests/lambda_events
+	$(PYTEST) -n $(WORKERS) --dist loadfile -k "not ministack and not dynamodb_local and not localstack and not schemathesis" -m "not serial" tests/domain tests/services tests/adapters tests/http tests/lambda_events
 
 # The Spark jobs and their tests have their own venv. test-spark35 runs them on the Spark of Glue 5.1.
 GLUE_TESTS = .venv-spark/bin/python -m pytest -c tests/glue/pytest.ini --rootdir . --confcutdir tests/glue tests/glue/test_reports.py tests/glue
@@ -149,6 +149,18 @@ clean:
 	@$(PYTHON) -m venv .venv-$*
 	@.venv-$*/bin/python $(PIP) install -r requirements-$*.txt
 	@touch $@
+
+# LocalStack 4.14 needs Python 3.13. Its tests are skipped with a message if there is none.
+.venv-localstack/ready: requirements-localstack.txt
+	@for python in python3.13 ~/.pyenv/versions/3.13.*/bin/python; do
+	    if $$python -c "" 2> /dev/null; then break; fi
+	    python=""
+	done
+	if [ -z "$$python" ]; then echo "Python 3.13 is not installed: skipping LocalStack."; exit; fi
+	echo "Installing LocalStack into .venv-localstack ..."
+	$$python -m venv .venv-localstack
+	.venv-localstack/bin/python $(PIP) install -r requirements-localstack.txt
+	touch $@
 
 .venv-%/peer: benchmarks/requirements/%.txt
 	@echo "Installing $* into .venv-$* ..."

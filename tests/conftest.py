@@ -1,4 +1,4 @@
-"""Stores for the tests: SQLite, and DynamoDB on moto in this process, on ministack, and on DynamoDB Local."""
+"""Stores for the tests: SQLite, and DynamoDB on moto in this process and on other emulators."""
 
 import uuid
 from collections.abc import Iterator
@@ -16,7 +16,8 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.adapters.sqlite.views import SqliteViews
 from tests.adapters.aws.transports import MotoTransport, RecordingClient, create_test_client
-from tests.dynamodb_local.server import missing
+from tests.dynamodb_local import server as dynamodb_local_server
+from tests.localstack import server as localstack_server
 from tests.torture import servers
 from tests.torture.stores import REGION
 
@@ -109,7 +110,7 @@ def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str])
 @pytest.fixture(scope="session")
 def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a DynamoDB Local that lives as long as the test run."""
-    if reason := missing():
+    if reason := dynamodb_local_server.missing():
         pytest.skip(reason)
     with servers.dynamodb_local(tmp_path_factory.mktemp("dynamodb-local")) as endpoint:
         yield endpoint
@@ -139,6 +140,41 @@ def dynamodb_local_log(dynamodb_local_client: Client, dynamodb_local_tables: tup
 def dynamodb_local_views(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoViews:
     """Empty views in a new table."""
     return DynamoViews(dynamodb_local_client, dynamodb_local_tables[1])
+
+
+@pytest.fixture(scope="session")
+def localstack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The endpoint of a LocalStack that lives as long as the test run."""
+    if reason := localstack_server.missing():
+        pytest.skip(reason)
+    with servers.localstack(tmp_path_factory.mktemp("localstack")) as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def localstack_client(localstack: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
+    """One client for all tests; threads may share it."""
+    opened = create_client(DYNAMODB, localstack, REGION)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def localstack_tables(localstack_client: Client) -> tuple[str, str]:
+    """The names of two empty tables, for the log and for views."""
+    return _new_tables(localstack_client)
+
+
+@pytest.fixture
+def localstack_log(localstack_client: Client, localstack_tables: tuple[str, str]) -> DynamoLog:
+    """An empty log in new tables."""
+    return DynamoLog(localstack_client, *localstack_tables)
+
+
+@pytest.fixture
+def localstack_views(localstack_client: Client, localstack_tables: tuple[str, str]) -> DynamoViews:
+    """Empty views in a new table."""
+    return DynamoViews(localstack_client, localstack_tables[1])
 
 
 def _new_tables(client: Client) -> tuple[str, str]:

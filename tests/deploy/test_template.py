@@ -128,3 +128,8 @@ def test_log_table_has_backups_and_deletion_protection() -> None:
     assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
     assert properties["StreamSpecification"] == {"StreamViewType": "NEW_IMAGE"}
     assert properties["TimeToLiveSpecification"] == {"AttributeName": "ttl", "Enabled": True}
+
+
+def test_template_uses_no_escape_in_sub() -> None:
+    """LocalStack does not know `${!...}`."""
+    assert "${!" not in json.dumps(load_template())

@@ -33,13 +33,12 @@ def missing() -> str | None:
 @contextmanager
 def run_dynamodb_local(home: Path, port: int) -> Iterator[str]:
     """Run a DynamoDB Local that keeps its tables in memory. Yields its endpoint."""
-    reason, java = missing(), _java()
-    if reason or java is None:
+    if reason := missing():
         raise EmulatorNotStarted(reason)
     home.mkdir(parents=True, exist_ok=True)
     output = home / "dynamodb-local.txt"
     with output.open("wb") as sink:
-        process = subprocess.Popen(_command(java, port), cwd=home, env={}, stdout=sink, stderr=sink)
+        process = subprocess.Popen(command(str(port)), cwd=home, env={}, stdout=sink, stderr=sink)
     try:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not _accepts(port):
@@ -53,9 +52,10 @@ def run_dynamodb_local(home: Path, port: int) -> Iterator[str]:
         process.wait()
 
 
-def _command(java: Path, port: int) -> list[str]:
+def command(port: str) -> list[str]:
+    """The command line that runs it."""
     return [
-        str(java),
+        str(_java()),
         # The fast compiler and one thread for garbage: tests run beside it on the same few cores.
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",

@@ -1,4 +1,4 @@
-"""Servers for a run: the embedded server, ministack, and DynamoDB Local."""
+"""Servers for tests: the embedded server, and the AWS emulators."""
 
 import contextlib
 import http.client
@@ -16,6 +16,7 @@ from pathlib import Path
 from infra.deploy.local import emulator
 from infra.deploy.local.emulator import wait_for_exit
 from tests.dynamodb_local.server import run_dynamodb_local
+from tests.localstack.server import run_localstack
 
 ROOT = Path(__file__).parent.parent.parent
 START_TIMEOUT_S = 60.0
@@ -93,6 +94,13 @@ def ministack(home: Path) -> Iterator[str]:
 def dynamodb_local(home: Path) -> Iterator[str]:
     """Start a DynamoDB Local, and yield its endpoint."""
     with run_dynamodb_local(home, free_port(random.Random())) as address:
+        yield address
+
+
+@contextmanager
+def localstack(home: Path) -> Iterator[str]:
+    """Start a LocalStack, and yield its endpoint."""
+    with run_localstack(home, free_port(random.Random())) as address:
         yield address
 
 

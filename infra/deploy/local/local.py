@@ -7,12 +7,15 @@ import argparse
 import signal
 import sys
 import tempfile
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NoReturn
+
+from botocore.exceptions import ClientError
 
 from infra.deploy.build.package import BUILD, STAGES
 from infra.deploy.local.emulator import EmulatorNotStarted, is_ministack, run_ministack
@@ -92,24 +95,41 @@ def deploy_locally(stage: str, parameters: dict[str, str], package_folder: Path 
     """Deploy to the emulator without asking, and create a first organization."""
     address = clients.endpoint()
     key = local_tokens.signing_key(BUILD)
-    stack_parameters = {"JwtKey": key, "MailFrom": MAIL_FROM, "DeletionProtection": "false", **parameters}
+    stack_parameters = {"JwtKey": key, "MailFrom": MAIL_FROM, "DeletionProtection": "false"}
     if is_ministack(address):
-        # ministack has no Glue workflows. LocalStack, unlike ministack, sets AWS_ENDPOINT_URL for functions.
-        stack_parameters = {"FunctionsEndpoint": address, "GlueScripts": "", **stack_parameters}
+        # LocalStack, unlike ministack, sets AWS_ENDPOINT_URL for functions.
+        stack_parameters["FunctionsEndpoint"] = address
+    if not _is_available("glue", "list_workflows"):
+        print("This endpoint has no Glue workflows: deploying without history and reports.", flush=True)
+        stack_parameters["GlueScripts"] = ""
+    if not _is_available("sesv2", "list_email_identities"):
+        print("This endpoint has no SES (API version 2): deploying without mail.", flush=True)
+        stack_parameters["MailFrom"] = ""
+    stack_parameters |= parameters
     stack = deploy(stage, stack_parameters, lambda _: True, package_folder)
     if stack is None:
         raise AssertionError("the deployment is always confirmed")
-    _create_mail_identity()
+    if stack_parameters["MailFrom"]:
+        _create_mail_identity(stack_parameters["MailFrom"])
     outputs = stack.outputs()
     deployment = LocalDeployment(f"{address}/restapis/{outputs['RestAPIId']}/api/_user_request_", key, outputs)
     _create_organization(deployment)
     return deployment
 
 
-def _create_mail_identity() -> None:
+def _is_available(service: str, operation: str) -> bool:
+    """Whether the emulator has this operation."""
+    try:
+        getattr(clients.client(service), operation)()
+    except ClientError:
+        return False
+    return True
+
+
+def _create_mail_identity(address: str) -> None:
     ses = clients.client("sesv2")
     with suppress(ses.exceptions.AlreadyExistsException):
-        ses.create_email_identity(EmailIdentity=MAIL_FROM)
+        ses.create_email_identity(EmailIdentity=address)
 
 
 def _create_organization(deployment: LocalDeployment) -> None:
@@ -118,8 +138,14 @@ def _create_organization(deployment: LocalDeployment) -> None:
         method="PUT",
         headers={"Authorization": f"Bearer {deployment.token()}", "Content-Type": "application/json"},
     )
-    with urllib.request.urlopen(request, timeout=60):  # noqa: S310
-        pass
+    try:
+        urllib.request.urlopen(request, timeout=60).close()  # noqa: S310
+    except urllib.error.HTTPError as error:
+        print(
+            f"\nThe API answers {error.code}, so the organization {ORGANIZATION} was not created. LocalStack runs no "
+            "functions without Docker, and no authorizers at all: see docs/testing.md.",
+            flush=True,
+        )
 
 
 def _print_usage(deployment: LocalDeployment) -> None:

@@ -100,6 +100,12 @@ def dynamodb_local_outbox(ministack: str, dynamodb_local_views: DynamoViews) -> 
         yield opened
 
 
+@pytest.fixture
+def localstack_outbox(localstack: str, localstack_views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    with open_sqs_outbox(localstack, localstack_views) as opened:
+        yield opened
+
+
 @contextmanager
 def open_sqs_outbox(endpoint: str, views: DynamoViews) -> Iterator[OutboxUnderTest]:
     """An outbox in a new queue, with the Lambda function that delivers from it."""
@@ -115,7 +121,7 @@ def open_sqs_outbox(endpoint: str, views: DynamoViews) -> Iterator[OutboxUnderTe
         yield OutboxUnderTest(outbox, deliverer, deliver_some)
 
 
-@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local"])
+@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local", "localstack"])
 def under_test(request: pytest.FixtureRequest) -> OutboxUnderTest:
     """Each outbox, empty."""
     outbox_under_test: OutboxUnderTest = request.getfixturevalue(f"{request.param}_outbox")

@@ -1,0 +1,1 @@
+"""LocalStack, an AWS emulator, without Docker."""
