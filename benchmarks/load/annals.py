@@ -3,6 +3,8 @@
 import json
 import socket
 from collections.abc import Callable, Iterator
+from itertools import count
+from random import randrange
 from typing import Any
 from urllib.parse import quote
 
@@ -78,12 +80,14 @@ class Annals:
     def appender(self, events: int) -> Callable[[], None]:
         """POST /events. The response 201 means the events are durable; it contains the position."""
         connection = Connection(self._address)
-        request = self._post(json.dumps({"events": [_EVENT] * events}, separators=(",", ":")).encode())
+        body = json.dumps({"events": [_EVENT] * events}, separators=(",", ":")).encode()
+        request_ids = (f"{client:08x}-{number:08}" for client in [randrange(2**32)] for number in count())
         last = 0
 
         def append() -> None:
             nonlocal last
-            response = connection.exchange(request)
+            # Real clients send a trace id or an idempotency key, so no two of their requests have the same head.
+            response = connection.exchange(self._post(body, next(request_ids)))
             if not response.startswith(b"HTTP/1.1 201"):
                 raise AssertionError(f"not 201: {response[:500]!r}")
             position = int(response[response.rindex(_EVENT_ID) + len(_EVENT_ID) : -1])
@@ -144,9 +148,9 @@ class Annals:
         request = self._get(target, "Accept: application/x-ndjson\r\n")
         return Connection(self._address).chunks(request)
 
-    def _post(self, body: bytes) -> bytes:
+    def _post(self, body: bytes, request_id: str) -> bytes:
         head = f"POST /events HTTP/1.1\r\n{self._headers}Content-Type: application/json\r\nPrefer: return=minimal\r\n"
-        return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+        return f"{head}X-Request-Id: {request_id}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
     def _get(self, target: str, accept: str = "") -> bytes:
         return f"GET {target} HTTP/1.1\r\n{self._headers}{accept}\r\n".encode()
