@@ -65,23 +65,27 @@ def append_response(future: Future[Appended] | Future[Head], is_minimal: bool = 
     return DeferredResponse(future, lambda outcome: _render_append(outcome, is_minimal))
 
 
-def _render_append(outcome: Appended | Head, is_minimal: bool) -> Response:
+def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int | None = None) -> Response:
     """201 with the numbered events; 200 if nothing was written, because of an empty or a repeated request.
 
+    `event_count` is the number of the publisher's own events, which are the first of the commit. None: all of them.
     A minimal response has no events, only the position of the last one.
     """
     headers = {**JSON, "Preference-Applied": RETURN_MINIMAL} if is_minimal else JSON
     match outcome:
         case Appended(commit, replayed):
-            text = _append_json(commit.head if is_minimal else outcome)
+            last_event_id = commit.at_us + (commit.event_count if event_count is None else event_count) - 1
+            text = _events_json([] if is_minimal else commit.wire_texts[:event_count], last_event_id)
             return Response(text, {**headers, **IDEMPOTENT_REPLAYED} if replayed else headers, 200 if replayed else 201)
         case Head():
             return Response(_append_json(outcome), headers, 200)
 
 
-def job_append_response(outcome: Appended | Head, ignored: list[dict[str, Any]], is_minimal: bool) -> Response:
-    """The response to a publisher of job events, with the events that were not written."""
-    response = _render_append(outcome, is_minimal)
+def job_append_response(
+    outcome: Appended | Head, event_count: int, ignored: list[dict[str, Any]], is_minimal: bool
+) -> Response:
+    """The response to a publisher of job events: its own events, and those of them that were not written."""
+    response = _render_append(outcome, is_minimal, event_count)
     if ignored:
         response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
     return response
@@ -231,9 +235,13 @@ def log_status_value(head: Head, first_kept: int | None) -> dict[str, Any]:
 def _append_json(outcome: Appended | Head) -> str:
     match outcome:
         case Appended(commit):
-            return f'{{"events":[{",".join(commit.wire_texts)}],"eventId":{commit.last_event_id}}}'
+            return _events_json(commit.wire_texts, commit.last_event_id)
         case Head(last_event_id=last):
-            return f'{{"events":[],"eventId":{last}}}'
+            return _events_json([], last)
+
+
+def _events_json(texts: Iterable[str], event_id: int) -> str:
+    return f'{{"events":[{",".join(texts)}],"eventId":{event_id}}}'
 
 
 def _torn_json(event_id: int) -> str:

@@ -54,7 +54,8 @@ def post_vocabulary_events(vocabulary: str) -> Response:
     key, is_minimal = requests.idempotency_key(request), requests.prefers_minimal(request)
     if vocabulary == JOB:
         result = components.jobs.publisher.publish(context.server, append.events, append.condition, key)
-        return responses.job_append_response(result.outcome, [asdict(event) for event in result.ignored], is_minimal)
+        ignored = [asdict(event) for event in result.ignored]
+        return responses.job_append_response(result.outcome, result.event_count, ignored, is_minimal)
     texts = encode_within_limits(append.events)
     return responses.append_response(
         components.log.publisher.submit(context.server, texts, append.condition, key), is_minimal

@@ -18,7 +18,7 @@ from chalicelib.domain.errors import Busy, ConditionFailed
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import MAX_EVENTS, Append, AppendCondition, encode_within_limits
-from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.log.commit import Appended, Commit
 from chalicelib.domain.queries.event_filter import EitherSelection
 from chalicelib.services.jobs.publish_plan import (
     IgnoredEvent,
@@ -42,6 +42,8 @@ class Published:
     """The outcome of a request: the commit, or the head of the log if nothing was written."""
 
     outcome: Appended | Head
+    event_count: int = 0
+    """Number of the publisher's own events. The events that follow from them are at the end of the commit."""
     ignored: tuple[IgnoredEvent, ...] = ()
 
 
@@ -94,9 +96,10 @@ class JobPublisher:
                     raise Busy("too many concurrent requests about the same job set. Nothing was written") from failure
                 continue  # The job sets have changed: plan again.
             self._planner.remember_jobs(server, events)
+            ignored = plan.ignored
             if isinstance(outcome, Appended) and outcome.replayed:
-                return Published(outcome, _missing_events(events, outcome))
-            return Published(outcome, plan.ignored)
+                ignored = _missing_events(events, outcome.commit)
+            return Published(outcome, len(events) - len(ignored), ignored)
         raise AssertionError("the last attempt returns or raises")
 
     def _violates(self, server: int, condition: AppendCondition | None, event_id: int) -> bool:
@@ -112,9 +115,9 @@ class JobPublisher:
         return self._reader.log.receipt(server, idempotency_key, self._clock() // 1000) is not None
 
 
-def _missing_events(events: Sequence[NewEvent], outcome: Appended) -> tuple[IgnoredEvent, ...]:
+def _missing_events(events: Sequence[NewEvent], commit: Commit) -> tuple[IgnoredEvent, ...]:
     """Events of the request that are not in its commit."""
-    written = deque(event.text for event in outcome.commit.events)
+    written = deque(commit.texts)
     ignored = []
     for place, (event, text) in enumerate(zip(events, encode_within_limits(events), strict=True)):
         if written and written[0] == text:

@@ -108,6 +108,12 @@ def publish(member: Member, *events: Json) -> Json:
     return body
 
 
+def publish_commit(member: Member, *events: Json) -> list[Json]:
+    """Publish events in one request. Returns all events of the commit, including those that follow from them."""
+    first = publish(member, *events)["events"][0]["eventId"]
+    return [*member.get("/events", params={"after": first - 1}).json()["eventSnapshots"]]
+
+
 def job(member: Member, number: int) -> Json:
     """The job's resource without its eventId."""
     return _get(member, f"/jobs/{number}")

@@ -20,6 +20,7 @@ from tests.conformance.anyjob.anyjob import (
     post,
     progress,
     publish,
+    publish_commit,
     without,
 )
 from tests.serving import Member
@@ -49,9 +50,9 @@ def test_a_23_last_finish_adds_set_finish_to_its_commit(member: Member) -> None:
     publish(member, create_set(7, jobs, node="global", props=PROPS))
     publish(member, create(1, 7, params={"disk": "sda"}, props=PROPS), create(2, 7, type="restore", node="n2"))
     publish(member, progress(1, 7, progress="9/9"), finish(2, 7, type="restore", node="n2", success="0"))
-    last = publish(member, finish(1, 7, params={"disk": "sda"}, data=DATA))
-    assert describe_sessions(member)[-1] == describe(last["events"]) == ["finish 1", "finishJobSet 7"]
-    event = last["events"][1]
+    last = publish_commit(member, finish(1, 7, params={"disk": "sda"}, data=DATA))
+    assert describe_sessions(member)[-1] == describe(last) == ["finish 1", "finishJobSet 7"]
+    event = last[1]
     assert (event["type"], event["key"]) == (["jobset", "finishJobSet", "global"], "/jobset/7")
     assert event["payload"]["data"] == {
         "props": PROPS,
@@ -88,20 +89,17 @@ def test_set_has_all_fields_of_its_events(member: Member) -> None:
 
 
 def test_batch_can_create_and_finish_a_set(member: Member) -> None:
-    response = publish(member, create_set(7, 2), create(1, 7), create(2, 7), finish(2, 7), finish(1, 7))
-    assert describe(response["events"])[-3:] == ["finish 2", "finish 1", "finishJobSet 7"]
-    assert response["events"][-1]["payload"]["data"]["jobs"] == [finished_job(1), finished_job(2)]
+    commit = publish_commit(member, create_set(7, 2), create(1, 7), create(2, 7), finish(2, 7), finish(1, 7))
+    assert describe(commit)[-3:] == ["finish 2", "finish 1", "finishJobSet 7"]
+    assert commit[-1]["payload"]["data"]["jobs"] == [finished_job(1), finished_job(2)]
 
 
 def test_request_can_finish_two_sets(member: Member) -> None:
     publish(member, create_set(7, 2), create_set(8, 1), create_set(9, 2))
     publish(member, *(create(number, jobset) for number, jobset in ((1, 7), (2, 7), (3, 8), (4, 9), (5, 9))))
-    response = publish(member, finish(4, 9), finish(3, 8), finish(2, 7), finish(1, 7))
-    assert describe(response["events"])[4:] == ["finishJobSet 7", "finishJobSet 8"]
-    assert [[job["id"] for job in event["payload"]["data"]["jobs"]] for event in response["events"][4:]] == [
-        [1, 2],
-        [3],
-    ]
+    commit = publish_commit(member, finish(4, 9), finish(3, 8), finish(2, 7), finish(1, 7))
+    assert describe(commit)[4:] == ["finishJobSet 7", "finishJobSet 8"]
+    assert [[job["id"] for job in event["payload"]["data"]["jobs"]] for event in commit[4:]] == [[1, 2], [3]]
     assert [jobset(member, number)["state"] for number in (7, 8, 9)] == ["finished", "finished", "created"]
 
 
@@ -111,10 +109,10 @@ def test_large_set_finish_lists_all_jobs(member: Member) -> None:
     publish(member, *(create(number, 7, params=jobs[number]["params"]) for number in range(MANY)))
     for first in range(0, MANY, 100):
         assert (jobset(member, 7)["finished"], finish_events(member)) == (first, [])
-        response = publish(member, *(finish(number, 7) for number in range(first, first + 100)))
+        commit = publish_commit(member, *(finish(number, 7) for number in range(first, first + 100)))
     expected = [finished_job(number, params=jobs[number]["params"]) for number in range(MANY)]
-    assert describe(response["events"])[-2:] == ["finish 299", "finishJobSet 7"]
-    assert response["events"][-1]["payload"]["data"] == {"props": PROPS, "jobs": expected}
+    assert describe(commit)[-2:] == ["finish 299", "finishJobSet 7"]
+    assert commit[-1]["payload"]["data"] == {"props": PROPS, "jobs": expected}
     assert (jobset(member, 7)["jobs"], jobset(member, 7)["finished"]) == (expected, MANY)
 
 
@@ -122,7 +120,7 @@ def test_request_with_max_events_can_finish_a_set(member: Member) -> None:
     publish(member, create_set(7, 1000))
     publish(member, *(create(number, 7) for number in range(1000)))
     answer = post(member, {"events": [finish(number, 7) for number in range(1000)]})
-    assert (answer.status_code, len(answer.json()["events"])) == (201, 1001)
+    assert (answer.status_code, len(answer.json()["events"])) == (201, 1000)
     assert jobset(member, 7)["state"] == "finished"
 
 
@@ -146,7 +144,7 @@ def test_finish_sent_twice_counts_once(member: Member) -> None:
     publish(member, finish(1, 7, success="0"))
     assert (jobset(member, 7)["finished"], finish_events(member)) == (1, [])
     publish(member, finish(2, 7))
-    assert describe(publish(member, finish(3, 7))["events"]) == ["finish 3", "finishJobSet 7"]
+    assert describe(publish_commit(member, finish(3, 7))) == ["finish 3", "finishJobSet 7"]
 
 
 @pytest.mark.parametrize(
@@ -155,14 +153,14 @@ def test_finish_sent_twice_counts_once(member: Member) -> None:
 def test_finished_set_is_not_finished_again(native: Json, member: Member) -> None:
     publish(member, create_set(7, 2), create(1, 7), create(2, 7), create(9, 7), finish(1, 7), finish(2, 7))
     assert len(finish_events(member)) == 1
-    assert describe(publish(member, native)["events"]) == [f"finish {native['id']}"]
+    assert describe(publish_commit(member, native)) == [f"finish {native['id']}"]
     assert (len(finish_events(member)), jobset(member, 7)["state"]) == (1, "finished")
 
 
 def test_set_finish_before_last_job_is_kept(member: Member) -> None:
     publish(member, create_set(7, 2), create(1, 7), create(2, 7), finish(1, 7))
     early = publish(member, finish_set(7, 1))["events"]
-    assert describe(publish(member, finish(2, 7))["events"]) == ["finish 2"]
+    assert describe(publish_commit(member, finish(2, 7))) == ["finish 2"]
     assert finish_events(member) == early
 
 
@@ -175,7 +173,7 @@ def test_set_finish_together_with_last_job_is_kept(member: Member) -> None:
 
 
 def test_set_finish_after_last_job_is_ignored(member: Member) -> None:
-    last = publish(member, create_set(7, 1), create(1, 7), finish(1, 7))["events"][-1]
+    last = publish_commit(member, create_set(7, 1), create(1, 7), finish(1, 7))[-1]
     answer = post(member, finish_set(7, 1))
     assert (answer.status_code, answer.json()["events"]) == (200, [])
     assert answer.json()["ignored"] == [{"place": 0, "reason": "job set 7 has already ended"}]
@@ -191,17 +189,38 @@ def test_ignored_events_are_named_by_index_in_request(member: Member) -> None:
     assert sorted(entry["place"] for entry in response["ignored"]) == [0, 2, 4, 5]
 
 
+@pytest.mark.parametrize("prefer", ["return=representation", "return=minimal"])
+def test_added_set_finish_is_not_in_response(prefer: str, member: Member) -> None:
+    """The response has the publisher's events in their order. Replays are equal, with all indexes."""
+    publish(member, create_set(7, 1), create_set(8, 1), create(1, 7), create(2, 8))
+    body = {"events": [progress(404), finish(1, 7), finish_set(9), finish_set(9), finish(2, 8), finish(405), create(3)]}
+    headers = {"Idempotency-Key": "k", "Prefer": prefer}
+    first = post(member, body, **headers)
+    assert first.status_code == 201, first.text
+    commit = member.get("/events", params={"limit": -6}).json()["eventSnapshots"][::-1]
+    own = ["finish 1", "finishJobSet 9", "finish 2", "create 3"]
+    assert describe(commit) == [*own, "finishJobSet 7", "finishJobSet 8"]
+    assert first.json()["events"] == ([] if "minimal" in prefer else commit[:4])
+    assert first.json()["eventId"] == commit[3]["eventId"]
+    assert [entry["place"] for entry in first.json()["ignored"]] == [0, 3, 5]
+    publish(member, create(404), create(405), create_set(9, 1))
+    again = post(member, body, **headers)
+    assert (again.status_code, again.headers["idempotent-replayed"], again.json()) == (200, "true", first.json())
+    after = member.get("/events", params={"after": first.json()["eventId"], "limit": 2}).json()["eventSnapshots"]
+    assert describe(after) == ["finishJobSet 7", "finishJobSet 8"]
+
+
 def test_sets_with_common_id_prefix_are_distinct(member: Member) -> None:
     publish(member, *(create_set(number, 1) for number in (7, 70, 77)), create(1, 7), create(2, 70), create(3, 77))
-    assert describe(publish(member, finish(1, 7))["events"]) == ["finish 1", "finishJobSet 7"]
+    assert describe(publish_commit(member, finish(1, 7))) == ["finish 1", "finishJobSet 7"]
     assert [jobset(member, number)["state"] for number in (7, 70, 77)] == ["finished", "created", "created"]
 
 
 def test_unplanned_job_does_not_block_set_finish(member: Member) -> None:
     publish(member, create_set(7, [planned_job("a"), planned_job("b")]), create(1, 7, type="a"), create(2, 7, type="c"))
-    response = publish(member, finish(1, 7, type="a"), finish(2, 7, type="c"))
-    assert describe(response["events"])[2:] == ["finishJobSet 7"]
-    assert [job["id"] for job in response["events"][2]["payload"]["data"]["jobs"]] == [1, 2]
+    commit = publish_commit(member, finish(1, 7, type="a"), finish(2, 7, type="c"))
+    assert describe(commit)[2:] == ["finishJobSet 7"]
+    assert [job["id"] for job in commit[2]["payload"]["data"]["jobs"]] == [1, 2]
 
 
 @pytest.mark.parametrize(
@@ -217,31 +236,31 @@ def test_unplanned_job_does_not_block_set_finish(member: Member) -> None:
 def test_unrelated_event_does_not_block_set_finish(unrelated: Json, member: Member) -> None:
     publish(member, create_set(7, 2), create(1, 7), create(2, 7), unrelated)
     publish(member, finish(1, 7))
-    response = publish(member, finish(2, 7))
-    assert describe(response["events"]) == ["finish 2", "finishJobSet 7"]
-    assert response["events"][1]["payload"]["data"]["jobs"] == [finished_job(1), finished_job(2)]
+    commit = publish_commit(member, finish(2, 7))
+    assert describe(commit) == ["finish 2", "finishJobSet 7"]
+    assert commit[1]["payload"]["data"]["jobs"] == [finished_job(1), finished_job(2)]
 
 
 def test_jobs_created_before_their_set_are_merged(member: Member) -> None:
     publish(member, create(1, 7, params=PARAMS), create(2, 7), finish(1, 7))
     publish(member, create_set(7, [planned_job(), {**planned_job(), "params": PARAMS}]))
-    response = publish(member, finish(2, 7))
-    assert describe(response["events"]) == ["finish 2", "finishJobSet 7"]
-    assert response["events"][1]["payload"]["data"]["jobs"] == [finished_job(2), finished_job(1, params=PARAMS)]
+    commit = publish_commit(member, finish(2, 7))
+    assert describe(commit) == ["finish 2", "finishJobSet 7"]
+    assert commit[1]["payload"]["data"]["jobs"] == [finished_job(2), finished_job(1, params=PARAMS)]
 
 
 def test_many_jobs_finished_before_their_set_are_counted(member: Member) -> None:
     publish(member, *(create(number, 7) for number in range(100)), *(finish(number, 7) for number in range(60)))
     publish(member, create_set(7, 100))
     assert jobset(member, 7)["finished"] == 60
-    response = publish(member, *(finish(number, 7) for number in range(60, 100)))
-    assert describe(response["events"])[40:] == ["finishJobSet 7"]
-    assert [job["id"] for job in response["events"][40]["payload"]["data"]["jobs"]] == [*range(100)]
+    commit = publish_commit(member, *(finish(number, 7) for number in range(60, 100)))
+    assert describe(commit)[40:] == ["finishJobSet 7"]
+    assert [job["id"] for job in commit[40]["payload"]["data"]["jobs"]] == [*range(100)]
 
 
 def test_set_without_planned_jobs_stays_open(member: Member) -> None:
     publish(member, create_set(7, 0), create(1, 7), create(2, 8))
-    assert describe(publish(member, finish(1, 7), finish(2, 8))["events"]) == ["finish 1", "finish 2"]
+    assert describe(publish_commit(member, finish(1, 7), finish(2, 8))) == ["finish 1", "finish 2"]
 
 
 def test_set_created_again_after_end_begins_a_new_run(member: Member) -> None:
@@ -258,5 +277,5 @@ def test_set_created_again_after_end_begins_a_new_run(member: Member) -> None:
 
 def test_cleaned_set_is_not_finished(member: Member) -> None:
     publish(member, create_set(7, 1), create(1, 7), {**finish_set(7, 1), "event": "cleanJobSet"})
-    assert describe(publish(member, finish(1, 7))["events"]) == ["finish 1"]
+    assert describe(publish_commit(member, finish(1, 7))) == ["finish 1"]
     assert jobset(member, 7)["state"] == "cleaned"

@@ -47,7 +47,7 @@ class IgnoredEvent(TypedDict):
 
 
 class PublishedEvents(Published):
-    """The events with their numbers. `ignored` lists events of jobs that were never created."""
+    """The written events with their numbers. `ignored` lists the others, by their index in the request."""
 
     ignored: NotRequired[list[IgnoredEvent]]
 
