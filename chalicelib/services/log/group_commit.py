@@ -2,7 +2,8 @@
 
 Threads: any thread may call `submit`, `append` and `flush`. The thread that holds `_flush_lock` writes. Appends that it
 leaves in the queue, and groups that the store did not accept at once, are written by the background thread
-`annals-writer`. While that thread is at work, `append` leaves the writing to it, so that groups are large.
+`annals-writer`. While that thread is at work, `append` leaves the writing to it, so that groups are large. The threads
+`annals-condition` check the conditions of submitted appends, because that may read a long log.
 Locks: `_flush_lock` is held while a group is written and protects `_retried_group`. `_queue_lock` protects `_queue` and
 `_is_draining` and is never held while writing. Order: `_flush_lock`, then `_queue_lock`.
 """
@@ -20,6 +21,7 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.write_plan import GroupWrite, Outcome
 
 MAX_GROUP_SIZE = 256
+CONDITION_THREADS = 8
 MAX_STALL_S = 1.0
 """New appends are refused once no group could be written for this long."""
 
@@ -54,14 +56,19 @@ class GroupCommit:
         self._is_draining = False
         """Whether the background thread is at work."""
         self._background = ThreadPoolExecutor(1, "annals-writer")
+        self._conditions = ThreadPoolExecutor(CONDITION_THREADS, "annals-condition")
 
     def submit(self, append: Append) -> Future[Appended]:
-        """Queue an append. The caller must call `flush` afterwards.
+        """Queue an append without waiting for the disk. The caller must call `flush` afterwards.
 
-        A condition is checked here, against everything that is stored. Raises `Busy` if no group could be written for
-        `MAX_STALL_S`.
+        An append with a condition is checked and written by another thread: its future may complete after `flush`.
+        Raises `Busy` if no group could be written for `MAX_STALL_S`.
         """
-        return self._enqueue(append)[0]
+        if append.condition is None:
+            return self._enqueue(append)[0]
+        future: Future[Appended] = Future()
+        self._conditions.submit(self._append_conditionally, append, future)
+        return future
 
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
@@ -70,8 +77,16 @@ class GroupCommit:
             self.flush(max_wait_s=0.0)
         return future.result()
 
+    def _append_conditionally(self, append: Append, future: Future[Appended]) -> None:
+        try:
+            appended = self.append(append)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(appended)
+
     def _enqueue(self, append: Append) -> tuple[Future[Appended], bool]:
-        """Queue an append and return whether the background thread is going to write it."""
+        """Check the condition, queue the append, and return whether the background thread is going to write it."""
         since = self._stalled_since
         if since is not None and self._appender.monotonic() - since > MAX_STALL_S:
             raise Busy("the store is slow to answer; nothing was written")

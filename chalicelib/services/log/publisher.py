@@ -16,7 +16,7 @@ class AppendQueue(Protocol):
     """Writes appends, alone or in groups."""
 
     def submit(self, append: Append) -> Future[Appended]:
-        """Queue an append. It is written by the next `flush` at the latest."""
+        """Queue an append. Without a condition it is written by the next `flush` at the latest."""
 
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""

@@ -30,8 +30,6 @@ _METHOD_ARN = "arn:aws:execute-api:local:000000000000:embedded/api/ANY/"
 APPEND_PATTERNS = frozenset({"/events", "/events/{vocabulary}"})
 JOB_VOCABULARY = "job"
 """Appends of job events read the log first."""
-CONDITION_FIELD = b'"condition"'
-"""Appends with a condition read the log first."""
 MAX_SERVER_THREAD_BODY_BYTES = 64 * 1024
 
 
@@ -55,11 +53,7 @@ class Gateway:
 
     def can_run_in_server_thread(self, route: Route | None, request: HttpRequest) -> bool:
         """Whether `respond` only parses a small body and queues an append, so that it may run in the server thread."""
-        if (
-            request.method != "POST"
-            or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES
-            or CONDITION_FIELD in request.body
-        ):
+        if request.method != "POST" or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES:
             return False
         if self._cached_authorization(request.headers.get("authorization", "")) is None:
             return False  # The authorizer may have to fetch the issuer's keys.

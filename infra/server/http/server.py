@@ -206,9 +206,9 @@ class Server:
         """Write all queued appends together and send their responses."""
         while self._deferred:
             deferred, self._deferred = self._deferred, []
-            is_flushed = self._flush_appends(MAX_FLUSH_WAIT_S)
+            self._flush_appends(MAX_FLUSH_WAIT_S)
             for connection, response in deferred:
-                if is_flushed or response.future.done():
+                if response.future.done():
                     self._send(connection, problems.resolve(response))
                     if connection.has_input:  # Pipelined requests may append again.
                         self._guarded(connection, self._process_requests)
@@ -216,7 +216,7 @@ class Server:
                     self._send_when_done(connection, response)
 
     def _send_when_done(self, connection: Connection, response: DeferredResponse) -> None:
-        """The store is slow: serve other connections meanwhile."""
+        """The store is slow, or the append has a condition: serve other connections meanwhile."""
         self._loop.unregister(connection.socket)
         start = partial(response_steps, connection, lambda: problems.resolve(response), lambda: self._is_stopping)
         response.future.add_done_callback(lambda _: self._workers.submit(self._run_response, connection, start))

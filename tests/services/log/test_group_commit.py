@@ -1,7 +1,7 @@
 """Group commit: appends of several threads are written together, and each gets its own outcome."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
@@ -324,3 +324,39 @@ def test_on_commit_error_in_background_keeps_writing(database: Database, world: 
     second = group_commit.submit(append("/a", request_id="second"))
     group_commit.flush(max_wait_s=TIMEOUT_S)
     assert second.result(TIMEOUT_S).commit.session == 2
+
+
+class UnreadableLog(SqliteLog):
+    """Blocks all reads of commits until the test allows them."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.may_read = threading.Event()
+
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        assert self.may_read.wait(TIMEOUT_S)
+        return super().read(server, after, limit)
+
+
+def test_submit_with_condition_never_reads_the_log(database: Database, world: World) -> None:
+    """The server's network thread calls it, and checking a condition may take seconds."""
+    log = UnreadableLog(database)
+    world.appender(log).append(append("/1", request_id="a"))
+    group_commit = GroupCommit(world.appender(log), ignore_commit)
+    with ThreadPoolExecutor(1) as network_thread:
+        submitted = network_thread.submit(
+            lambda: [group_commit.submit(append(f"/{n}", condition=no_match("/1"))) for n in range(20)]
+        )
+        try:
+            refused = submitted.result(2.0)
+            plain = group_commit.submit(append("/3", request_id="b"))
+            assert group_commit.flush(0.0)
+            assert plain.done()
+            assert not any(future.done() for future in refused)
+        finally:
+            log.may_read.set()
+    for future in refused:
+        with pytest.raises(ConditionFailed):
+            future.result(TIMEOUT_S)
+    granted = group_commit.submit(append("/4", condition=no_match("/9")))
+    assert granted.result(TIMEOUT_S).commit.session == 3
