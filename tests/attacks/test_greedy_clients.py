@@ -3,15 +3,16 @@
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 
 import pytest
 
 from infra.server.http.connections import MAX_TOTAL_BODY_BYTES
+from infra.server.http.parked_responses import MAX_TOTAL_UNSENT_BYTES
 from infra.server.http.protocol import MAX_BODY_BYTES
 from tests.attacks.background import MemoryUsage, background_client
-from tests.server.client_group import parse_responses
+from tests.server.client_group import client_group, parse_responses
 from tests.server.raw_connection import RawConnection, get, request
 from tests.serving import TIMEOUT_S, Server, run_server
 
@@ -23,6 +24,11 @@ MAX_CONNECTION_KB = 500
 """Maximum memory per flooding connection, without socket buffers."""
 MAX_PARSING_MB = 250
 """Maximum memory while two large bodies are parsed."""
+LARGE_PAGES = 17
+"""Commits of 300 KB: about the 6 MB of the largest page."""
+GREEDY_READERS = 60
+MAX_UNREAD_MB = 4 * MAX_TOTAL_UNSENT_BYTES / 1e6
+"""Maximum memory for all responses that are not read, with those that are being created."""
 MAX_LATENCY_S = 5.0
 
 
@@ -124,6 +130,31 @@ def test_large_bodies_are_not_all_parsed_concurrently(victim: Server) -> None:
             connection.close()
     assert statuses <= {400, 503}
     assert (memory.growth_mb < MAX_PARSING_MB, background.max_latency_s < MAX_LATENCY_S) == (True, True)
+
+
+def test_unread_responses_are_limited_together(victim: Server) -> None:
+    """Clients that ask for large pages and read nothing are closed. A slow client that reads gets its page."""
+    member = victim.organization()
+    for _ in range(LARGE_PAGES):
+        assert member.post(
+            {"events": [{"type": ["fat"], "payload": {"type": "json", "data": "x" * 300_000}}]}
+        ).is_success
+    with RawConnection(victim) as reader:
+        reader.send(get(member, "/events?types=fat"))
+        page = reader.response()
+    memory = MemoryUsage(victim)
+    with background_client(victim) as background, ExitStack() as stack:
+        slow = stack.enter_context(RawConnection(victim))
+        slow.send(get(member, "/events?types=fat"))
+        group = stack.enter_context(client_group(victim))
+        for number in range(GREEDY_READERS):
+            group.connect(get(member, "/events?types=fat"), reads=False, buffer=4096)
+            _check_health(victim)
+            for _ in range(4 if number < 16 else 0):  # 64 KB each, less than the page in total
+                slow.receive()
+        growth_mb = memory.growth_mb
+        assert slow.response().body == page.body
+    assert (growth_mb < MAX_UNREAD_MB, background.max_latency_s < MAX_LATENCY_S) == (True, True)
 
 
 def _check_health(server: Server) -> None:

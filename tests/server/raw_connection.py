@@ -45,10 +45,16 @@ class RawConnection:
         length = 0 if method == "HEAD" else int(headers.get("content-length", "0"))
         return RawResponse(int(status_line.split()[1]), headers, self._read_exactly(length))
 
+    def receive(self) -> bool:
+        """Buffer some input and return whether there was any."""
+        data = self.socket.recv(65536)
+        self._buffer += data
+        return bool(data)
+
     def read_to_end(self) -> bytes:
         """Read until the server closes the connection."""
         with contextlib.suppress(ConnectionError):
-            while self._receive():
+            while self.receive():
                 pass
         data, self._buffer = self._buffer, b""
         return data
@@ -64,20 +70,15 @@ class RawConnection:
 
     def _read_until(self, end: bytes) -> bytes:
         while end not in self._buffer:
-            assert self._receive(), f"the server closed the connection after {self._buffer!r}"
+            assert self.receive(), f"the server closed the connection after {self._buffer!r}"
         data, _, self._buffer = self._buffer.partition(end)
         return data
 
     def _read_exactly(self, length: int) -> bytes:
         while len(self._buffer) < length:
-            assert self._receive(), f"the server closed the connection after {len(self._buffer)} of {length} bytes"
+            assert self.receive(), f"the server closed the connection after {len(self._buffer)} of {length} bytes"
         data, self._buffer = self._buffer[:length], self._buffer[length:]
         return data
-
-    def _receive(self) -> bool:
-        data = self.socket.recv(65536)
-        self._buffer += data
-        return bool(data)
 
 
 def request(method: str, target: str, body: bytes = b"", /, **headers: str) -> bytes:

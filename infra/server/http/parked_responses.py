@@ -28,6 +28,9 @@ MAX_STEPS_PER_TURN = 2
 MIN_READ_BYTES_S = 16 * 1024
 """A client that reads more slowly than this is disconnected once the idle timeout has passed as well."""
 
+MAX_TOTAL_UNSENT_BYTES = 64 * 1024 * 1024
+"""Limit for all data that clients have not read. Beyond it, those that have read nothing for longest are closed."""
+
 Step = bytes | memoryview | Wait
 
 _log = logging.getLogger("annals")
@@ -66,6 +69,9 @@ class ParkedResponses:
         self._on_finished = on_finished
         self._resume_in_worker = resume_in_worker
         self._idle_timeout_s = idle_timeout_s
+        self._unsent_bytes: dict[_ParkedResponse, int] = {}
+        """Memory used for unsent data. The client that has read nothing for longest comes first."""
+        self._total_unsent_bytes = 0
         self._loop = EventLoop()
         threading.Thread(target=self._run, name="annals-parked", daemon=True).start()
 
@@ -158,13 +164,27 @@ class ParkedResponses:
         """Send what the socket accepts and return whether that is all. The rest is sent when the socket is writable."""
         was_blocked = bool(parked.unsent)
         parked.unsent = parked.connection.try_send(data)
+        if len(parked.unsent) < len(data):
+            self._release_unsent(parked)  # It has read something, so it becomes the last.
         if parked.unsent and not was_blocked:
             now = time.monotonic()
             self._watch(parked, parked.events | selectors.EVENT_WRITE)
             parked.timer.set(now + self._idle_timeout_s + len(parked.unsent) / MIN_READ_BYTES_S)
             parked.connection.waiting_since = now
         parked.connection.has_unsent_data = bool(parked.unsent)
+        if parked.unsent and parked not in self._unsent_bytes:
+            self._hold_unsent(parked)
         return not parked.unsent
+
+    def _hold_unsent(self, parked: _ParkedResponse) -> None:
+        """Account for unsent data, and close the slowest clients if there is too much of it."""
+        self._unsent_bytes[parked] = size = memoryview(parked.unsent.obj).nbytes  # A slice holds the whole buffer.
+        self._total_unsent_bytes += size
+        while self._total_unsent_bytes > MAX_TOTAL_UNSENT_BYTES and len(self._unsent_bytes) > 1:
+            self._abort(next(iter(self._unsent_bytes)))
+
+    def _release_unsent(self, parked: _ParkedResponse) -> None:
+        self._total_unsent_bytes -= self._unsent_bytes.pop(parked, 0)
 
     def _watch(self, parked: _ParkedResponse, events: int) -> None:
         sock = parked.connection.socket
@@ -189,6 +209,7 @@ class ParkedResponses:
         """Release the connection. Another thread may own it from now on."""
         parked.is_detached = True
         parked.unsent = memoryview(b"")
+        self._release_unsent(parked)
         parked.timer.cancel()
         if parked.subscription is not None:
             self._notifier.unsubscribe(parked.subscription)

@@ -64,7 +64,9 @@ def _encode_steps(response: SuspendableResponse, keep_alive: Callable[[], bool],
     result = yield from _encode_pieces(response.steps, chunked)
     if not response.is_stream and result is not None:
         result.headers = {**result.headers, **response.headers}
-        yield encode_response(result, keep_alive())
+        data = encode_response(result, keep_alive())
+        del result  # A slow client must not hold the text as well as its bytes.
+        yield data
     elif result is not None:
         raise ConnectionError("the stream failed, and its client must not take this for the end")
     elif chunked:
