@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
+from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs.job_publisher import JobPublisher
@@ -55,6 +56,7 @@ class LogServices:
     appender: Appender
     publisher: Publisher
     organizations: Organizations
+    health: HealthCheck
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +118,15 @@ def build_log_services(
     appender: Appender,
     publisher: Publisher,
 ) -> LogServices:
+    organizations = Organizations(reader.log, appender)
     return LogServices(
         reader=reader,
         retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
         notifier=notifier,
         appender=appender,
         publisher=publisher,
-        organizations=Organizations(reader.log, appender),
+        organizations=organizations,
+        health=HealthCheck(reader.log, organizations, CACHE_S if settings.function else 0.0),
     )
 
 

@@ -6,7 +6,6 @@ from chalicelib import __version__
 from chalicelib.http import problems, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.openapi.annotations import route_doc
-from chalicelib.services.admin import health
 from chalicelib.wiring import get_components
 
 routes = Blueprint(__name__)
@@ -27,5 +26,4 @@ def put_organization(org: str) -> Response:
 @problems.handle_errors
 def get_health() -> Response:
     """Check that the logs are readable, and return their heads."""
-    components = get_components()
-    return responses.health(health.heads(components.stores.log, components.log.organizations), __version__)
+    return responses.health(get_components().log.health.heads(), __version__)

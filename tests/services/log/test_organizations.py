@@ -8,7 +8,7 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import BadInput, NoSuchOrganization
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
-from chalicelib.services.admin import health
+from chalicelib.services.admin.health import HealthCheck
 from chalicelib.services.log.organizations import Organizations
 from tests.services.fakes import NOW, OvertakenLog, World, append, keys
 
@@ -83,7 +83,7 @@ def test_health_heads_lists_head_of_each_log(organizations: Organizations, log: 
     organizations.create("a")
     organizations.create("b")
     world.appender(log).append(append("/1", "/2", server=2))
-    assert [(head.id, head.last_event_id) for head in health.heads(log, organizations)] == [
+    assert [(head.id, head.last_event_id) for head in HealthCheck(log, organizations).heads()] == [
         ((1, 0, 0), 0),
         ((2, 1, 2), NOW + 1),
     ]

@@ -1,0 +1,39 @@
+"""The health check and its cache."""
+
+import pytest
+
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.events.head import Head
+from chalicelib.services.admin.health import HealthCheck
+from chalicelib.services.log.organizations import Organizations
+from tests.exactness.stores import CountingLog
+from tests.services.fakes import World, append
+
+
+def test_heads_are_read_once_in_cache_time(log: SqliteLog, world: World) -> None:
+    appender = world.appender(log)
+    organizations = Organizations(log, appender)
+    for name in ("acme", "other"):
+        organizations.create(name)
+    reads: list[None] = []
+    health = HealthCheck(CountingLog(log, lambda: reads.append(None)), organizations, 5.0, world.monotonic)
+    first = health.heads()
+    appender.append(append("/a"))
+    world.elapsed_s = 4.9
+    assert (health.heads(), len(reads)) == (first, 2)
+    world.elapsed_s = 5.0
+    assert ([head.session for head in health.heads()], len(reads)) == ([1, 0], 4)
+
+
+def test_failure_is_not_cached(log: SqliteLog, world: World) -> None:
+    class UnavailableLog(CountingLog):
+        def head(self, server: int) -> Head:
+            raise Unavailable("no answer")
+
+    organizations = Organizations(log, world.appender(log))
+    organizations.create("acme")
+    health = HealthCheck(UnavailableLog(log), organizations, 5.0, world.monotonic)
+    for _ in range(2):
+        with pytest.raises(Unavailable):
+            health.heads()
