@@ -62,6 +62,8 @@ class Settings:
 
     store: str
     """`sqlite` or `dynamodb`."""
+    aws_client: str
+    """`boto3`, or empty for the small client of Annals."""
     function: str
     """Name of this Lambda function. Empty elsewhere."""
     tracing: bool
@@ -130,6 +132,7 @@ class Settings:
         on_lambda = bool(function)
         return cls(
             store=get("STORE") or ("dynamodb" if on_lambda else "sqlite"),
+            aws_client=get("AWS_CLIENT") or "",
             function=function,
             tracing=get("TRACING") == "on",
             data_dir=Path(get("DATA_DIR") or "data"),

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from moto import mock_aws
 
+from chalicelib.adapters.aws.boto3_client import Boto3Client
 from chalicelib.adapters.aws.client import DYNAMODB, Client, create_client
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.tables import create_tables
 from chalicelib.adapters.dynamodb.views import DynamoViews
@@ -108,6 +110,32 @@ def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str])
 
 
 @pytest.fixture(scope="session")
+def boto3_client(ministack: str, aws_environment: None) -> Iterator[Boto3Client]:  # noqa: ARG001
+    """A client of ministack on boto3; threads may share it."""
+    opened = Boto3Client(DYNAMODB, ministack, REGION)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def boto3_tables(boto3_client: Boto3Client) -> tuple[str, str]:
+    """The names of two empty tables, for the log and for views."""
+    return _new_tables(boto3_client)
+
+
+@pytest.fixture
+def boto3_log(boto3_client: Boto3Client, boto3_tables: tuple[str, str]) -> DynamoLog:
+    """An empty log in new tables."""
+    return DynamoLog(boto3_client, *boto3_tables)
+
+
+@pytest.fixture
+def boto3_views(boto3_client: Boto3Client, boto3_tables: tuple[str, str]) -> DynamoViews:
+    """Empty views in a new table."""
+    return DynamoViews(boto3_client, boto3_tables[1])
+
+
+@pytest.fixture(scope="session")
 def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a DynamoDB Local that lives as long as the test run."""
     if reason := dynamodb_local_server.missing():
@@ -177,7 +205,7 @@ def localstack_views(localstack_client: Client, localstack_tables: tuple[str, st
     return DynamoViews(localstack_client, localstack_tables[1])
 
 
-def _new_tables(client: Client) -> tuple[str, str]:
+def _new_tables(client: ServiceClient) -> tuple[str, str]:
     suffix = uuid.uuid4().hex
     log_table, views_table = f"log-{suffix}", f"views-{suffix}"
     create_tables(client, log_table, views_table)

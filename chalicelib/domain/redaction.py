@@ -58,9 +58,15 @@ def _violated_rules(error: ValidationError) -> str:
 
 
 def _aws_error_code(error: BaseException) -> str:
-    """The error code of AWS. Its message may contain an address."""
+    """The error code of AWS and the id of the request. The message of AWS may contain an address."""
     match error:
-        case object(code=str(code)) | object(response={"Error": {"Code": str(code)}}):
+        case object(code=str(code), operation=str(operation), request_id=str(request_id)):
+            return f"{operation}: {code} (request id {request_id})" if request_id else f"{operation}: {code}"
+        case object(code=str(code)):
+            return code
+        case object(response={"Error": {"Code": str(code)}, "ResponseMetadata": {"RequestId": str(request_id)}}):
+            return f"{code} (request id {request_id})"
+        case object(response={"Error": {"Code": str(code)}}):
             return code
         case _:
             return ""

@@ -1,5 +1,6 @@
 """Components of a Lambda function, on DynamoDB and SQS."""
 
+from collections.abc import Callable
 from functools import partial
 
 from chalicelib.adapters.aws.client import DYNAMODB, SQS, Service, create_client
@@ -9,6 +10,7 @@ from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.metering import MeteredClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
+from chalicelib.domain.errors import Unusable
 from chalicelib.services.feeds.notifiers import PollingNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.direct_appends import DirectAppends
@@ -58,9 +60,21 @@ def service_client(service: Service) -> ServiceClient:
     """A client of an AWS service. In a Lambda function its calls are traced and its retries counted."""
     telemetry = function_telemetry()
     if telemetry is None:
-        return create_client(service)
-    client = create_client(service, on_retry=partial(telemetry.measure, "Retries"))
+        return _create_client(service)
+    client = _create_client(service, partial(telemetry.measure, "Retries"))
     return telemetry.trace_client(service.signing_name, client)
+
+
+def _create_client(service: Service, on_retry: Callable[[], None] = lambda: None) -> ServiceClient:
+    match Settings.from_environment().aws_client:
+        case "":
+            return create_client(service, on_retry=on_retry)
+        case "boto3":
+            from chalicelib.adapters.aws.boto3_client import Boto3Client  # noqa: PLC0415  (slow to import)
+
+            return Boto3Client(service, on_retry=on_retry)
+        case name:
+            raise Unusable(f"AWS_CLIENT is '{name[:40]}'; it must be 'boto3' or empty")
 
 
 def _create_mailer() -> Mailer:

@@ -232,7 +232,7 @@ def test_publish_raises_redacted_exception_with_same_name(aws: Lambda) -> None:
     ("failure", "description"),
     [
         (OSError(111, "Connection service_error", SECRET), "ConnectionRefusedError: Connection service_error"),
-        (service_error(), "ServiceError: ValidationException"),
+        (service_error(), "ServiceError: Query: ValidationException"),
         (sdk_error(), "ClientError: MessageRejected"),
         (TypeError("'int' object is not iterable"), "TypeError: 'int' object is not iterable"),
         (ValueError(SECRET), "ValueError"),

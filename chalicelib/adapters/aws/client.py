@@ -1,5 +1,6 @@
 """A client for one AWS service, with retries. All calls of Annals are safe to repeat."""
 
+import platform
 import random
 import time
 from collections.abc import Callable, Mapping
@@ -10,16 +11,20 @@ from typing import Any, Final
 
 from pydantic_core import from_json, to_json
 
+from chalicelib import __version__
 from chalicelib.adapters.aws import environment
 from chalicelib.adapters.aws.connection_pool import TRANSPORT_ERRORS, ConnectionPool, Response, Transport
 from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.aws.retry_budget import RetryBudget
 from chalicelib.adapters.aws.sigv4 import Credentials, Scope, sign
 from chalicelib.adapters.aws.time_budget import remaining_s
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
 
+USER_AGENT: Final = f"annals/{__version__} python/{platform.python_version()}"
 MAX_ATTEMPTS = 3
 ATTEMPT_TIMEOUT_S = 3.0
+MIN_TIMEOUT_S = 0.01
 CALL_TIMEOUT_S = 12.0
 """Timeout for all attempts and the pauses between them."""
 BACKOFF: Final = Backoff(initial_s=0.1)
@@ -79,32 +84,40 @@ class Client:
         self._credentials = credentials
         self._on_retry = on_retry
         self._retry_policy = retry_policy
+        self._retry_budget = RetryBudget()
         self._sleep = sleep
 
     def call(self, operation: str, params: Mapping[str, Any]) -> dict[str, Any]:
-        body, policy = to_json(params), self._retry_policy
+        body, policy, name = to_json(params), self._retry_policy, self._service.name
         time_s = min(policy.call_timeout_s, remaining_s())
         if time_s <= 0:
-            raise Unavailable(f"{self._service.name} was not called: the time for this request is used up")
+            raise Unavailable(f"{name} was not called: {operation}: the time for this request is used up")
         retries, deadline = 0, time.monotonic() + time_s
         failure: Exception
+        reason: str
         while True:
             backoff = policy.backoff
             try:
-                return self._attempt(operation, body, min(policy.attempt_timeout_s, deadline - time.monotonic()))
+                # After a pause that was longer than planned, the deadline may have passed.
+                timeout_s = max(min(policy.attempt_timeout_s, deadline - time.monotonic()), MIN_TIMEOUT_S)
+                content = self._attempt(operation, body, timeout_s)
+                self._retry_budget.record_success(retries)
+                return content
             except ServiceError as error:
                 if not error.is_retryable:
                     raise
-                failure, problem = error, "is temporarily unavailable"
+                failure, reason = error, f"is temporarily unavailable: {error}"
                 if error.is_throttling:
                     backoff = policy.throttled_backoff
             except TRANSPORT_ERRORS as error:
-                failure, problem = error, "cannot be reached"
+                failure, reason = error, f"cannot be reached: {operation}: {error}"
             # Full jitter, so that clients that failed together do not retry together.
             delay_s = backoff.delay_s(retries, jitter=random.random())
             retries += 1
             if retries == policy.max_attempts or time.monotonic() + delay_s >= deadline:
-                raise Unavailable(f"{self._service.name} {problem}: {failure}") from failure
+                raise Unavailable(f"{name} {reason}") from failure
+            if not self._retry_budget.take():
+                raise Unavailable(f"{name} {reason}; not retried, because many other calls failed, too") from failure
             self._on_retry()
             self._sleep(delay_s)
 
@@ -118,7 +131,8 @@ class Client:
             "x-amz-target": f"{self._service.target}.{operation}",
         }
         signed_headers = sign(headers, body, self._credentials(), self._scope, time.time())
-        response = self._transport.post(signed_headers, body, timeout_s)
+        # Not signed, because proxies may change it.
+        response = self._transport.post({**signed_headers, "user-agent": USER_AGENT}, body, timeout_s)
         if response.status != HTTPStatus.OK:
             raise _service_error(operation, response)
         return _parse_json(response)
@@ -145,7 +159,8 @@ def _service_error(operation: str, response: Response) -> ServiceError:
     except HTTPException:
         # A proxy or load balancer answered, not the service.
         content = {}
-    return ServiceError(operation, response.status, str(content.get("__type", "")).rpartition("#")[2], content)
+    code = str(content.get("__type", "")).rpartition("#")[2]
+    return ServiceError(operation, response.status, code, content, response.request_id)
 
 
 def _parse_json(response: Response) -> dict[str, Any]:

@@ -31,6 +31,8 @@ class Response:
 
     status: int
     content: bytes
+    request_id: str = ""
+    """Of the service. AWS support asks for it."""
 
 
 class Transport(Protocol):
@@ -64,10 +66,14 @@ class ConnectionPool:
             connection.sock.settimeout(timeout_s)
             connection.request("POST", "/", body, headers)
             http_response = connection.getresponse()
-            response = Response(http_response.status, http_response.read())
-            _verify_checksum(response, http_response.headers.get("x-amz-crc32"))
+            headers_received = http_response.headers
+            request_id = headers_received.get("x-amzn-requestid", "")
+            response = Response(http_response.status, http_response.read(), request_id)
+            _verify_checksum(response, headers_received.get("x-amz-crc32"))
         except BaseException:
             connection.close()
+            # After a freeze of the function, all idle connections may be dead. Each would cost a retry.
+            self.close()
             raise
         if connection.sock is not None and len(self._idle) < MAX_IDLE_CONNECTIONS:
             self._idle.append(connection)

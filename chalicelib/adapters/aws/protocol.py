@@ -37,10 +37,19 @@ class ServiceClient(Protocol):
 
 
 class ServiceError(Exception):
-    """An error response. `code` is the error code of AWS, `response` the parsed body."""
+    """An error response. `code` is the error code of AWS, `response` the parsed body.
 
-    def __init__(self, operation: str, status: int, code: str, response: Mapping[str, Any]) -> None:
-        super().__init__(f"{operation}: {code or status}: {response.get('message') or response.get('Message') or ''}")
+    `request_id` identifies the call for AWS support. It is empty if a proxy answered instead of the service.
+    """
+
+    def __init__(
+        self, operation: str, status: int, code: str, response: Mapping[str, Any], request_id: str = ""
+    ) -> None:
+        message = response.get("message") or response.get("Message") or ""
+        suffix = f" (request id {request_id})" if request_id else ""
+        super().__init__(f"{operation}: {code or status}: {message}{suffix}")
+        self.operation = operation
+        self.request_id = request_id
         self.status = status
         self.code = code
         self.response = response

@@ -1,18 +1,22 @@
 """The AWS client: requests, retries and timeouts."""
 
+import threading
 from collections.abc import Mapping, Sequence
 from http.client import RemoteDisconnected
 from typing import Any
 
 import pytest
 
+from chalicelib import __version__
 from chalicelib.adapters.aws.client import DEFAULT_RETRY_POLICY, DYNAMODB, GLUE, Client, RetryPolicy, create_client
 from chalicelib.adapters.aws.connection_pool import Response
 from chalicelib.adapters.aws.protocol import ServiceError
+from chalicelib.adapters.aws.retry_budget import CAPACITY, RETRY_COST
 from chalicelib.adapters.aws.sigv4 import Credentials
 from chalicelib.adapters.aws.time_budget import RESPONSE_RESERVE_S, time_limit
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.redaction import safe_description
 from tests.adapters.aws.endpoints import Reply, recording_server
 from tests.torture.stores import REGION
 
@@ -81,6 +85,7 @@ def test_call_sends_json_with_target_header() -> None:
         "content-length",
         "content-type",
         "host",
+        "user-agent",
         "x-amz-date",
         "x-amz-target",
     }
@@ -89,6 +94,45 @@ def test_call_sends_json_with_target_header() -> None:
         "application/x-amz-json-1.1",
         endpoint.removeprefix("http://"),
     )
+    assert request.headers["user-agent"].startswith(f"annals/{__version__} python/3.")
+
+
+def test_call_errors_name_operation_and_request_id() -> None:
+    rejected = ClientTrial(Response(REJECTED.status, REJECTED.content, "R1"))
+    with pytest.raises(ServiceError, match=r"^GetItem: ValidationException: no \(request id R1\)$") as error:
+        rejected.call()
+    assert safe_description(error.value) == "ServiceError: GetItem: ValidationException (request id R1)"
+    broken = ClientTrial(*[Response(BROKEN.status, BROKEN.content, f"R{n}") for n in (1, 2, 3)])
+    with pytest.raises(Unavailable, match=r": GetItem: InternalServerError: oh \(request id R3\)$"):
+        broken.call()
+    with pytest.raises(Unavailable, match=r"^DynamoDB cannot be reached: GetItem: reset$"):
+        ClientTrial(*[ConnectionResetError("reset")] * 3).call()
+
+
+def test_failed_calls_stop_retrying_when_budget_is_used_up() -> None:
+    trial = ClientTrial(*[BROKEN] * 1_000)
+    attempts = []
+    for _ in range(100):
+        before = len(trial.transport.requests)
+        with pytest.raises(Unavailable):
+            trial.call()
+        attempts.append(len(trial.transport.requests) - before)
+    assert attempts == [3] * (CAPACITY // (2 * RETRY_COST)) + [1] * 50
+    with pytest.raises(Unavailable, match="not retried, because many other calls failed, too"):
+        trial.call()
+
+
+def test_successful_calls_refill_retry_budget() -> None:
+    failing_calls = CAPACITY // (2 * RETRY_COST)
+    trial = ClientTrial(*[BROKEN] * 3 * failing_calls, *[FOUND] * RETRY_COST, BROKEN, FOUND)
+    for _ in range(failing_calls):
+        with pytest.raises(Unavailable):
+            trial.call()
+    for _ in range(RETRY_COST):
+        trial.call()
+    before = trial.counts[1]
+    trial.call()
+    assert trial.counts[1] == before + 1
 
 
 @pytest.mark.parametrize(
@@ -172,6 +216,19 @@ def test_call_attempt_timeout_is_capped_by_call_timeout() -> None:
     trial.call()
     ((_, _, timeout_s),) = trial.transport.requests
     assert 0.4 < timeout_s <= 0.5
+
+
+def test_call_after_long_pause_has_positive_timeout() -> None:
+    """The pause before a retry was longer than planned, and the deadline has passed."""
+    policy = RetryPolicy(call_timeout_s=0.05, backoff=Backoff(1e-6))
+    trial = ClientTrial(BROKEN, FOUND, retry_policy=policy)
+
+    def oversleep(_: float) -> None:
+        threading.Event().wait(0.1)
+
+    trial.client._sleep = oversleep
+    trial.call()
+    assert 0 < trial.transport.requests[1][2] <= 0.05
 
 
 def test_call_in_time_limit_stops_before_it() -> None:

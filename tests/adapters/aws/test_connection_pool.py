@@ -3,6 +3,7 @@
 import datetime
 import ipaddress
 import ssl
+import threading
 import zlib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from chalicelib.adapters.aws import connection_pool
-from chalicelib.adapters.aws.connection_pool import MAX_IDLE_CONNECTIONS, ConnectionPool, Response
+from chalicelib.adapters.aws.connection_pool import MAX_IDLE_CONNECTIONS, TRANSPORT_ERRORS, ConnectionPool, Response
 from tests.adapters.aws.endpoints import Reply, connect_proxy, recording_server, serve
 
 WAIT_S = 10.0
@@ -55,6 +56,44 @@ def test_post_after_server_closed_idle_connection_reconnects() -> None:
         assert post_all(pool, b"2") == [Response(200, b"{}")]
         pool.close()
     assert len({request.port for request in requests}) == 2
+
+
+def test_post_after_reset_drops_all_idle_connections() -> None:
+    """After a freeze the service has dropped all connections, and none of them shows it before it is used."""
+    barrier = threading.Barrier(2)
+    bodies: list[bytes] = []
+
+    class FreezingHandler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        responded = False
+
+        def do_POST(self) -> None:
+            if self.responded:  # Not the first request on this connection: hang up.
+                self.close_connection = True
+                return
+            self.responded = True
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            bodies.append(body)
+            if body == b"first":
+                barrier.wait(WAIT_S)
+            self.send_response(200)
+            self.send_header("x-amzn-RequestId", "R1")
+            self.send_header("Content-Length", "2")
+            self.end_headers()
+            self.wfile.write(b"{}")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serve(FreezingHandler) as endpoint:
+        pool = ConnectionPool(endpoint)
+        with ThreadPoolExecutor(2) as executor:
+            list(executor.map(lambda _: post_all(pool, b"first"), range(2)))
+        with pytest.raises(TRANSPORT_ERRORS):
+            post_all(pool, b"second")
+        assert post_all(pool, b"third") == [Response(200, b"{}", "R1")]
+        pool.close()
+    assert bodies == [b"first", b"first", b"third"]
 
 
 def test_post_concurrent_threads_get_their_own_response() -> None:

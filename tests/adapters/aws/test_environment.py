@@ -1,21 +1,27 @@
 """Credentials, region, endpoint and proxy, from the environment or from the SDK."""
 
 import json
+import logging
 import os
 import subprocess
 import sys
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
 import pytest
-from botocore.exceptions import NoRegionError
+from botocore.awsrequest import AWSPreparedRequest
+from botocore.config import Config
+from botocore.exceptions import EndpointProviderError, NoRegionError
 from botocore.session import get_session
 
 from chalicelib.adapters.aws import environment as aws_settings
 from chalicelib.adapters.aws.client import DYNAMODB, GLUE, SQS, Service
 from chalicelib.adapters.aws.sigv4 import Credentials
 from chalicelib.domain.errors import Unavailable
+from tests.adapters.aws.endpoints import serve
 
 ROOT = Path(__file__).parents[3]
+REGIONS = ("eu-west-1", "us-east-1", "us-gov-west-1", "cn-north-1", "eusc-de-east-1", "us-iso-east-1", "us-isob-east-1")
 LAMBDA_ENVIRONMENT = {
     "AWS_ACCESS_KEY_ID": "a",
     "AWS_SECRET_ACCESS_KEY": "s",
@@ -78,6 +84,43 @@ def test_endpoint_of_each_region_equals_sdk_endpoint(service: Service) -> None:
     }
 
 
+@pytest.mark.usefixtures("aws_environment")
+@pytest.mark.parametrize("service", [DYNAMODB, SQS, GLUE], ids=lambda service: service.name)
+@pytest.mark.parametrize(("fips", "dual_stack"), [(True, False), (False, True), (True, True)])
+def test_fips_and_dual_stack_endpoints_equal_those_of_sdk(service: Service, fips: bool, dual_stack: bool) -> None:
+    variables = {"AWS_USE_FIPS_ENDPOINT": str(fips), "AWS_USE_DUALSTACK_ENDPOINT": str(dual_stack).lower()}
+    endpoints, sdk_endpoints = {}, {}
+    for region in REGIONS:
+        sdk_endpoint = find_sdk_endpoint(service, region, fips, dual_stack)
+        if sdk_endpoint is not None:
+            sdk_endpoints[region] = sdk_endpoint
+            endpoints[region] = aws_settings.endpoint(service.signing_name, region, variables)
+    assert endpoints == sdk_endpoints
+    assert len(endpoints) >= 3
+
+
+def find_sdk_endpoint(service: Service, region: str, fips: bool, dual_stack: bool) -> str | None:
+    """The URL to which the SDK sends a request, None if the region does not offer it."""
+
+    class Sent(Exception):
+        """Raised instead of sending the request."""
+
+    def send(request: AWSPreparedRequest, **_: object) -> None:
+        raise Sent(str(request.url).rstrip("/"))
+
+    config = Config(use_fips_endpoint=fips, use_dualstack_endpoint=dual_stack, account_id_endpoint_mode="disabled")
+    client = get_session().create_client(service.signing_name, region, config=config)
+    client.meta.events.register("before-send", send)
+    calls = {"dynamodb": "list_tables", "sqs": "list_queues", "glue": "list_jobs"}
+    try:
+        getattr(client, calls[service.signing_name])()
+    except Sent as sent:
+        return str(sent)
+    except EndpointProviderError:
+        return None
+    raise AssertionError("a request was sent")
+
+
 @pytest.mark.parametrize(
     ("environment", "endpoint"),
     [
@@ -126,6 +169,28 @@ def test_credentials_expired_are_refreshed_on_each_call(home: Path) -> None:
         with pytest.raises(Unavailable, match=r"AWS credentials cannot be refreshed: .* expired"):
             provider()
     assert len((home / "asked").read_text()) > 1
+
+
+def test_lambda_without_keys_uses_container_credentials(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    del home
+    with pytest.raises(Unavailable, match="neither AWS_ACCESS_KEY_ID nor AWS_CONTAINER_CREDENTIALS_FULL_URI"):
+        aws_settings.credentials_provider({"AWS_LAMBDA_FUNCTION_NAME": "annals"})
+    document = {"AccessKeyId": "a", "SecretAccessKey": "s", "Token": "t", "Expiration": "2999-01-01T00:00:00Z"}
+
+    class CredentialsHandler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(document).encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with serve(CredentialsHandler) as endpoint, pytest.MonkeyPatch.context() as patch, caplog.at_level(logging.INFO):
+        patch.setenv("AWS_LAMBDA_FUNCTION_NAME", "annals")
+        patch.setenv("AWS_CONTAINER_CREDENTIALS_FULL_URI", f"{endpoint}/v2/credentials")
+        assert aws_settings.credentials_provider()() == Credentials("a", "s", "t")
+    assert "the SDK gets the credentials from the container endpoint" in caplog.text
 
 
 def test_credentials_and_region_missing_raise(home: Path) -> None:

@@ -15,7 +15,7 @@ MORE_THAN_A_DYNAMODB_PAGE = 6
 """This number of commits of a quarter of a megabyte exceeds a page of one megabyte."""
 
 
-@pytest.fixture(params=["sqlite", "moto", "ministack", "dynamodb_local", "localstack"])
+@pytest.fixture(params=["sqlite", "moto", "ministack", "boto3", "dynamodb_local", "localstack"])
 def log(request: pytest.FixtureRequest) -> Log:
     """Each store, empty."""
     log_under_test: Log = request.getfixturevalue(f"{request.param}_log")

@@ -17,7 +17,7 @@ RACES = 25
 RACE_TIMEOUT_S = 30.0
 
 
-@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local", "localstack"])
+@pytest.fixture(params=["sqlite", "ministack", "boto3", "dynamodb_local", "localstack"])
 def shared_log(request: pytest.FixtureRequest) -> Log:
     """Each store that threads can share, empty. Moto cannot be shared."""
     log_under_test: Log = request.getfixturevalue(f"{request.param}_log")

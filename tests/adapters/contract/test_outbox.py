@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Event
@@ -10,6 +10,9 @@ from typing import cast
 
 import pytest
 
+from chalicelib.adapters.aws.boto3_client import Boto3Client
+from chalicelib.adapters.aws.client import SQS
+from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
@@ -21,6 +24,7 @@ from chalicelib.services.notifications.queue_worker import deliver_batch
 from chalicelib.services.ports import Outbox
 from infra.server.processes.delivery_worker import DeliveryWorker
 from tests.adapters.channels.queues import FakeDeliverer, a_delivery, create_queue, delete, open_client, receive_batch
+from tests.torture.stores import REGION
 
 TEST_TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.02
@@ -106,22 +110,33 @@ def localstack_outbox(localstack: str, localstack_views: DynamoViews) -> Iterato
         yield opened
 
 
+@pytest.fixture
+def boto3_outbox(ministack: str, boto3_views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    with closing(Boto3Client(SQS, ministack, REGION)) as client, open_outbox(client, boto3_views) as opened:
+        yield opened
+
+
 @contextmanager
 def open_sqs_outbox(endpoint: str, views: DynamoViews) -> Iterator[OutboxUnderTest]:
+    with open_client(endpoint) as client, open_outbox(client, views) as opened:
+        yield opened
+
+
+@contextmanager
+def open_outbox(client: ServiceClient, views: DynamoViews) -> Iterator[OutboxUnderTest]:
     """An outbox in a new queue, with the Lambda function that delivers from it."""
-    with open_client(endpoint) as client:
-        url, deliverer = create_queue(client), FakeDeliverer()
-        outbox = SqsOutbox(lambda: client, url, views)
+    url, deliverer = create_queue(client), FakeDeliverer()
+    outbox = SqsOutbox(lambda: client, url, views)
 
-        def deliver_some() -> None:
-            event = receive_batch(client, url)
-            failed = deliver_batch(sqs.parse_delivery_messages(event), deliverer, outbox, _now_ms, lambda: 60_000)
-            delete(client, url, event, but=failed)
+    def deliver_some() -> None:
+        event = receive_batch(client, url)
+        failed = deliver_batch(sqs.parse_delivery_messages(event), deliverer, outbox, _now_ms, lambda: 60_000)
+        delete(client, url, event, but=failed)
 
-        yield OutboxUnderTest(outbox, deliverer, deliver_some)
+    yield OutboxUnderTest(outbox, deliverer, deliver_some)
 
 
-@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local", "localstack"])
+@pytest.fixture(params=["sqlite", "ministack", "boto3", "dynamodb_local", "localstack"])
 def under_test(request: pytest.FixtureRequest) -> OutboxUnderTest:
     """Each outbox, empty."""
     outbox_under_test: OutboxUnderTest = request.getfixturevalue(f"{request.param}_outbox")

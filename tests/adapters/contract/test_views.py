@@ -24,7 +24,7 @@ RACES = 25
 RACE_TIMEOUT_S = 30.0
 
 
-@pytest.fixture(params=["sqlite", "moto", "ministack", "dynamodb_local", "localstack"])
+@pytest.fixture(params=["sqlite", "moto", "ministack", "boto3", "dynamodb_local", "localstack"])
 def views(request: pytest.FixtureRequest) -> Views:
     """Each store, empty."""
     views_under_test: Views = request.getfixturevalue(f"{request.param}_views")
@@ -37,7 +37,7 @@ def many_records(views: Views) -> int:
     return MORE_THAN_PAGES[isinstance(views, SqliteViews)]
 
 
-@pytest.fixture(params=["sqlite", "ministack", "dynamodb_local", "localstack"])
+@pytest.fixture(params=["sqlite", "ministack", "boto3", "dynamodb_local", "localstack"])
 def shared_views(request: pytest.FixtureRequest) -> Views:
     """Each store that threads can share, empty. Moto cannot be shared."""
     views_under_test: Views = request.getfixturevalue(f"{request.param}_views")

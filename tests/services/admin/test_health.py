@@ -29,7 +29,7 @@ def test_heads_are_read_once_in_cache_time(log: SqliteLog, world: World) -> None
 def test_failure_is_not_cached(log: SqliteLog, world: World) -> None:
     class UnavailableLog(CountingLog):
         def head(self, server: int) -> Head:
-            raise Unavailable("no answer")
+            raise Unavailable(f"no answer about {server}")
 
     organizations = Organizations(log, world.appender(log))
     organizations.create("acme")
