@@ -112,7 +112,26 @@ def canonical_query(collection: str, query: PathQuery) -> PathQuery:
 
 def matches(query: PathQuery, ref: ObjectRef) -> bool:
     vocabulary = for_collection(ref.collection)
-    return any(query.matches(path) for path in (vocabulary.aliases(ref) if vocabulary else (ref.path,)))
+    if vocabulary is None:
+        return query.matches(ref.path)
+    return any(map(query.matches, vocabulary.aliases(ref))) or any(
+        ref.path == _folder_path(ref.collection, pattern) for pattern in query.patterns
+    )
+
+
+def path_prefixes(collection: str, pattern: PathPattern) -> tuple[str, ...]:
+    """Prefixes of the paths of all objects in `collection` that match the pattern."""
+    folder_path = _folder_path(collection, pattern)
+    prefix = pattern.text if pattern.folder is None else pattern.folder
+    return (prefix,) if folder_path is None or folder_path.startswith(prefix) else (prefix, folder_path)
+
+
+def _folder_path(collection: str, pattern: PathPattern) -> str | None:
+    """The path of the object that is the folder of a pattern such as `/a/`, which belongs to its own tree."""
+    vocabulary = for_collection(collection)
+    if vocabulary is None or pattern.folder is None or pattern.is_flat:
+        return None
+    return vocabulary.folder_path(collection, pattern.folder)
 
 
 def fold(collection: str, state: State | None, event: Event) -> State | None:

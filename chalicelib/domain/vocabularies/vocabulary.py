@@ -22,6 +22,10 @@ def _unchanged_path(collection: str, path: str) -> str:
     return path
 
 
+def _no_path(collection: str, folder: str) -> None:
+    del collection, folder
+
+
 def _own_path(ref: ObjectRef) -> tuple[str, ...]:
     return (ref.path,)
 
@@ -58,6 +62,9 @@ class Vocabulary:
 
     aliases: Callable[[ObjectRef], tuple[str, ...]] = _own_path
     """The paths under which a path query finds the object."""
+
+    folder_path: Callable[[str, str], str | None] = _no_path
+    """(collection, folder with its final slash) -> path of the object that is this folder. None: there is no such object."""
 
     is_exact: Callable[[ObjectRef], bool] = _has_no_folder
     """Whether the path has the form of a single object's path."""

@@ -21,7 +21,6 @@ from chalicelib.services.objects.snapshots import (
     events_by_object,
     has_expired_events,
     object_events,
-    path_prefix,
 )
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
@@ -132,7 +131,7 @@ def _stored_records(
             continue
         after = start.path if collection == start.collection else ""
         view = checkpoint.view_name(objects_view(collection))
-        for prefix in _disjoint_prefixes(query.paths):
+        for prefix in _disjoint_prefixes(collection, query.paths):
             if (end := prefix + MAX_CHARACTER) <= after:
                 continue
             for record in reader.views.range(view, max(prefix, after), end):
@@ -141,10 +140,10 @@ def _stored_records(
                     yield ref, record
 
 
-def _disjoint_prefixes(paths: PathQuery) -> list[str]:
+def _disjoint_prefixes(collection: str, paths: PathQuery) -> list[str]:
     """The prefixes of all selected paths, in order, without those that another one covers."""
     prefixes: list[str] = []
-    for prefix in sorted(map(path_prefix, paths.patterns)):
+    for prefix in sorted(p for pattern in paths.patterns for p in vocabularies.path_prefixes(collection, pattern)):
         if not prefixes or not prefix.startswith(prefixes[-1]):
             prefixes.append(prefix)
     return prefixes

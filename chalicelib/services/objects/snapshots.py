@@ -140,14 +140,10 @@ def _stored_views(
 ) -> dict[ObjectRef, ObjectView]:
     views: dict[ObjectRef, ObjectView] = {}
     for collection, pattern in product(collections, query.patterns):
-        view_name, prefix = checkpoint.view_name(objects_view(collection)), path_prefix(pattern)
-        for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
-            ref = ObjectRef(collection, record.item)
-            if vocabularies.matches(query, ref):
-                views[ref] = ObjectView.from_record(record)
+        view_name = checkpoint.view_name(objects_view(collection))
+        for prefix in vocabularies.path_prefixes(collection, pattern):
+            for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
+                ref = ObjectRef(collection, record.item)
+                if vocabularies.matches(query, ref):
+                    views[ref] = ObjectView.from_record(record)
     return views
-
-
-def path_prefix(pattern: PathPattern) -> str:
-    """Common prefix of all paths that match the pattern."""
-    return pattern.text if pattern.folder is None else pattern.folder

@@ -193,6 +193,31 @@ def test_file_is_found_by_path_and_kind(member: Member) -> None:
     assert event["key"] == "Job:/a/b"
 
 
+FOLDERS = ["Folder:/", "Folder:/a", "Folder:/a/b", "Folder:/a/b/c", "Folder:/ab", "Job:/a", "Job:/a/b"]
+FILES_IN_FOLDERS = {
+    "/": FOLDERS,
+    "/a/": ["Folder:/a", "Folder:/a/b", "Folder:/a/b/c", "Job:/a/b"],
+    "/a/b/": ["Folder:/a/b", "Folder:/a/b/c"],
+    "/a/*": ["Folder:/a/b", "Job:/a/b"],
+    "/a": ["Folder:/a", "Job:/a"],
+    "/no/": [],
+    "/a/b/|/ab/": ["Folder:/a/b", "Folder:/a/b/c", "Folder:/ab"],
+}
+
+
+@pytest.mark.parametrize("has_views", [False, True], ids=["log", "views"])
+def test_folder_is_in_its_own_tree(has_views: bool, member: Member) -> None:
+    events = [{"TYPE": "FileBasedAdded", "key": key} for key in FOLDERS]
+    member.request("POST", "/events/scheduler", json={"events": events})
+    if has_views:
+        build_views(member.server)
+    for path, expected in FILES_IN_FOLDERS.items():
+        found = events_of(query_all_ways(member, "fileBased", path, **{"return": "Event"}))
+        assert [event["key"] for event in found] == expected
+        files = query_all_ways(member, "fileBased", path)["fileBaseds"]
+        assert sorted(overview["path"] for overview in files) == expected
+
+
 @pytest.fixture(scope="module")
 def long_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Member]:
     """A member with views, whose log has 200 commits after two orders, two tasks and mismatched keys."""

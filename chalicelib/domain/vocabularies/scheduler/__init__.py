@@ -14,6 +14,7 @@ SCHEDULER_VOCABULARY = Vocabulary(
     affected_objects=overviews.affected_objects,
     objects_with_key=overviews.objects_with_key,
     aliases=overviews.aliases,
+    folder_path=overviews.folder_path,
     is_exact=overviews.is_exact,
     is_unique=overviews.is_unique,
     fold=overviews.fold,

@@ -63,6 +63,11 @@ def aliases(ref: ObjectRef) -> tuple[str, ...]:
             return (ref.path,)
 
 
+def folder_path(collection: str, folder: str) -> str | None:
+    """The file `Folder:/a` is the folder `/a/`."""
+    return f"{folder.removesuffix('/') or '/'}:Folder" if collection == "fileBased" else None
+
+
 def is_exact(ref: ObjectRef) -> bool:
     """The path of an order contains a comma, the path of a task ends with a number, that of a file contains a colon."""
     match ref.collection:
