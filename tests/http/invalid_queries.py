@@ -51,18 +51,10 @@ QUERIES = {
     "an id that lacks a number": timeseries(r"^lastEventId: an event id is", lastEventId={"server": 1, "session": 1}),
     "an id that is a number": timeseries(r"^lastEventId: an event id is", lastEventId=17),
     "an id of many digits": timeseries(r"^lastEventId: an event id is", lastEventId=f"1.{'9' * 30}.1"),
-    "an id of a foreign server": timeseries(r"lastEventId .*{foreign}", lastEventId=f"{FOREIGN}.1.1"),
-    "an id of a foreign server in a query": Case(
-        r"lastEventId .*{foreign}", f"/events/timeseries?lastEventId={FOREIGN}.1.1"
-    ),
     "an id of a foreign server in a server query": Case(
         r"^lastEventId {foreign}\.1\.1 belongs to server {foreign}, not to server \d+$",
         f"/events/server?lastEventId={FOREIGN}.1.1",
     ),
-    "a foreign server": Case(
-        r"^server {foreign} is not one of your servers: \[\d+\]$", f"/events/server?server={FOREIGN}"
-    ),
-    "a server that does not exist": Case(r"^server 999999 is not one of your servers", "/events/server?server=999999"),
     "a pattern with a star in the middle": timeseries(
         r"^types\.0: '\*' is only allowed at the end of a pattern, not as in 'a/\*/b'", types=["a/*/b"]
     ),

@@ -1,5 +1,7 @@
 """GET and POST /events/server."""
 
+from typing import Any
+
 import pytest
 
 from tests.serving import Member, Server
@@ -32,15 +34,33 @@ def test_member_of_two_organizations_may_query_both(server: Server) -> None:
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
-def test_foreign_server_is_refused(method: str, server: Server, member: Member) -> None:
-    foreign = server.organization().create()
-    response = member.request(
-        method, "/events/server", **{"params" if method == "GET" else "json": {"server": foreign}}
-    )
-    assert (response.status_code, response.json()["detail"]) == (
-        400,
-        f"server {foreign} is not one of your servers: [{member.create()}]",
-    )
+@pytest.mark.parametrize("more", [{}, {"maxResults": 0}, {"lastEventId": "{}.1.1"}, {"lastEventId": "{}.0.0"}])
+def test_foreign_and_unknown_server_are_equally_empty(
+    method: str, more: dict[str, Any], server: Server, member: Member
+) -> None:
+    other = server.organization()
+    other.publish("a", "b")
+    responses = []
+    for number in (other.create(), 999_999):
+        query = {"server": number, **{name: str(value).format(number) for name, value in more.items()}}
+        responses.append(member.request(method, "/events/server", **{"params" if method == "GET" else "json": query}))
+    assert [(response.status_code, response.json()) for response in responses] == [
+        (200, {"events": [], "moreFollows": False, "eventId": 0})
+    ] * 2
+    assert responses[0].headers.keys() == responses[1].headers.keys()
+
+
+@pytest.mark.parametrize("path", ["/events/timeseries", "/events/latest"])
+def test_foreign_and_unknown_last_event_are_equally_empty(path: str, server: Server, member: Member) -> None:
+    other = server.organization()
+    other.publish("a", "b")
+    (own,) = member.publish("a")
+    for number in (other.create(), 999_999):
+        response = member.get(path, params={"lastEventId": f"{number}.1.1"})
+        assert (response.status_code, response.json()) == (
+            200,
+            {"events": [], "moreFollows": False, "eventId": own["eventId"]},
+        )
 
 
 def test_post_without_body_is_refused(member: Member) -> None:

@@ -64,7 +64,7 @@ class Vocabulary:
     """The paths under which a path query finds the object."""
 
     folder_path: Callable[[str, str], str | None] = _no_path
-    """(collection, folder with its final slash) -> path of the object that is this folder. None: there is no such object."""
+    """(collection, folder with its final slash) -> path of the object that is this folder, if there can be one."""
 
     is_exact: Callable[[ObjectRef], bool] = _has_no_folder
     """Whether the path has the form of a single object's path."""

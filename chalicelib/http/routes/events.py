@@ -13,7 +13,7 @@ from chalicelib.http.auth import access, authorizer
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.server_query import ServerQuery, query_server
+from chalicelib.services.reading.server_query import ServerQuery, query_server, query_unknown_server
 from chalicelib.services.reading.timeseries import timeseries
 
 routes = Blueprint(__name__)
@@ -95,7 +95,6 @@ def events_timeseries() -> Response:
     log, max_results = context.components.log, context.components.settings.max_results
     query = requests.query_or_body(parameters.TimeseriesParameters, context.request).query()
     servers = log.organizations.servers(context.caller.selected_organizations())
-    log.organizations.reject_foreign_event_id(query.last_event_id, servers)
     return responses.query_page(timeseries(query, servers, log.reader, log.retention, max_results))
 
 
@@ -107,7 +106,9 @@ def events_server() -> Response:
     context = access.multi_log_reader()
     caller, log = context.caller, context.components.log
     params = requests.query_or_body(parameters.ServerParameters, context.request)
-    server = log.organizations.resolve_server(caller.organizations, caller.organization(), params.server)
+    server = log.organizations.server(caller.organization()) if params.server is None else params.server
     query = ServerQuery(server, params.last_event_id, params.max_results)
+    if params.server is not None and not log.organizations.owns_server(caller.organizations, server):
+        return responses.query_page(query_unknown_server(query))
     max_results = context.components.settings.max_results
     return responses.query_page(query_server(query, log.reader.log, log.retention, max_results, log.reader.page_size))

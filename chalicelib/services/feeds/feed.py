@@ -163,7 +163,8 @@ def _next_seq(
     """Read the next result after `after`, and the page it comes from. `last_page` is the stream's previous page."""
     deadline = monotonic() + timeout_s
     boundary = retention.boundary(query.server)
-    if after is not None and after < boundary.event_id:
+    is_newest_first = query.limit is not None and query.limit < 0
+    if after is not None and after < boundary.event_id and not is_newest_first:
         return Torn(boundary.event_id), None
     after = max(after or 0, boundary.event_id)
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)

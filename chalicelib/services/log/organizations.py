@@ -3,9 +3,8 @@
 import secrets
 from collections.abc import Sequence
 
-from chalicelib.domain.errors import BadInput, ConditionFailed, NoSuchOrganization
+from chalicelib.domain.errors import ConditionFailed, NoSuchOrganization
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import verify_contiguous
 from chalicelib.domain.organizations.organization import (
@@ -55,22 +54,10 @@ class Organizations:
             raise NoSuchOrganization(names[0])
         return sorted(set(servers))
 
-    def resolve_server(self, names: Sequence[str], default: str, server: int | None) -> int:
-        """Return `server` if it belongs to one of `names`, or the server of `default` if `server` is None."""
-        if server is None:
-            return self.server(default)
+    def owns_server(self, names: Sequence[str], server: int) -> bool:
+        """Whether `server` is the log of one of the organizations."""
         self._refresh()
-        allowed = self._cached_servers(names)
-        if server not in allowed:
-            raise BadInput(f"server {server} is not one of your servers: {allowed}")
-        return server
-
-    def reject_foreign_event_id(self, event_id: Id | None, servers: Sequence[int]) -> None:
-        """Reject an event id of another organization. An id of a server that does not exist is accepted as unknown."""
-        if event_id is not None and event_id.server not in servers and event_id.server in self._servers.values():
-            raise BadInput(
-                f"lastEventId {event_id} belongs to server {event_id.server}, but your servers are {servers}"
-            )
+        return server in self._cached_servers(names)
 
     def all(self) -> list[Organization]:
         """All organizations in order of creation."""

@@ -28,15 +28,25 @@ def query_server(
     query: ServerQuery, log: Log, retention: Retention, max_events: int, size_limit: SizeLimit = UTF8_PAGE
 ) -> Page:
     """The events in ascending order, at most `max_events`."""
-    last = query.last_event_id or Id(query.server, 0, 0)
-    if last.server != query.server:
-        raise BadInput(f"lastEventId {last} belongs to server {last.server}, not to server {query.server}")
+    last = _last_event_id(query)
     limit = max_events if query.max_results is None else min(query.max_results, max_events)
     start, after = _position(log, last)
     boundary = retention.boundary(query.server)
     if after < boundary.event_id:
         start, after = boundary.head, boundary.event_id
     return scan(log, start, after, EVERYTHING, limit, size_limit)
+
+
+def query_unknown_server(query: ServerQuery) -> Page:
+    """The result for a server that does not exist, and for the log of another organization: they must not differ."""
+    return Page(Head(_last_event_id(query).server), 0)
+
+
+def _last_event_id(query: ServerQuery) -> Id:
+    last = query.last_event_id or Id(query.server, 0, 0)
+    if last.server != query.server:
+        raise BadInput(f"lastEventId {last} belongs to server {last.server}, not to server {query.server}")
+    return last
 
 
 def _position(log: Log, last: Id) -> tuple[Head, int]:

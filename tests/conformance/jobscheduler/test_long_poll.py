@@ -150,8 +150,17 @@ def test_poll_after_recent_position_is_not_torn(retention_server: Server) -> Non
     assert poll(member, after=0)["TYPE"] == "Torn"
 
 
-@pytest.mark.parametrize("limit", [1, -1, 99])
-def test_torn_is_independent_of_limit_and_type(limit: int, retention_server: Server) -> None:
+def test_newest_first_is_never_torn(retention_server: Server) -> None:  # J-Q09
+    member = retention_server.organization()
+    *_, third = publish(member, A, A, A)
+    (fourth,) = publish(member, B)
+    kept = [fourth, third][:MAX_EVENTS]
+    assert poll(member, after=0, limit=-2) == non_empty(kept, fourth["eventId"])
+    assert poll(member, limit=-2) == non_empty(kept, fourth["eventId"])
+
+
+@pytest.mark.parametrize("limit", [1, 99])
+def test_torn_is_independent_of_max_events_and_type(limit: int, retention_server: Server) -> None:
     member = retention_server.organization()
     events = publish(member, A, A, A, A)
     for return_type in ("Event", B):

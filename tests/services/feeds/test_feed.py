@@ -14,8 +14,9 @@ from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
-from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
-from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.feeds.feed import FeedQuery, long_poll, long_poll_blocking
+from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.reading.log_reader import LogReader, NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.services.fakes import NOW, NOW_MS, World, append
 
@@ -245,6 +246,15 @@ def test_long_poll_with_negative_limit_returns_newest_first(five_events: SqliteL
     seq = poll(FeedQuery(1, ALL, NOW + 4, -2, timeout_s=60.0), five_events, notifier, world.monotonic)
     assert isinstance(seq, NonEmpty)
     assert (keys_of(seq), seq.event_id) == (["/h", "/g"], NOW + 7)
+
+
+@pytest.mark.parametrize("after", [None, 0, NOW, NOW + 2])
+def test_newest_first_returns_what_is_kept(after: int | None, five_events: SqliteLog, world: World) -> None:
+    retention = Retention(five_events, world.clock, events=3)
+    seq = run_without_waiting(long_poll(FeedQuery(1, ALL, after, -9), LogReader(five_events, NoViews()), retention))
+    assert isinstance(seq, NonEmpty)
+    expected = ["/e", "/d", "/c"] if after != NOW + 2 else ["/e", "/d"]
+    assert (keys_of(seq), seq.event_id) == (expected, NOW + 4)
 
 
 def test_poll_returns_only_events_of_its_server(five_events: SqliteLog, world: World) -> None:
