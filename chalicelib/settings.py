@@ -93,6 +93,8 @@ class Settings:
     """How long a job may be silent before it is cleaned."""
     ingest: IngestSettings
     outbox_queue_url: str
+    delivery_retry_s: float
+    """How long a failing delivery is retried before it is parked."""
     smtp_url: str
     """Mail server. If empty, mail is written to a maildir in the data directory."""
     mail_from: str
@@ -151,6 +153,7 @@ class Settings:
             clean_timeout_s=durations.parse(get("CLEAN_TIMEOUT") or 3600),
             ingest=IngestSettings.from_environment(environment),
             outbox_queue_url=get("OUTBOX_QUEUE_URL") or "",
+            delivery_retry_s=durations.parse(get("DELIVERY_RETRY") or "P1D"),
             smtp_url=get("SMTP_URL") or "",
             mail_from=get("MAIL_FROM") or "",
             mail_title=get("MAIL_TITLE") or "Annals",

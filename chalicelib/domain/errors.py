@@ -20,6 +20,7 @@ AnnalsError
 ├── Unusable                    stored data is damaged or not from Annals
 │   └── LogBroken               the stored log is inconsistent
 └── NotDelivered                a channel did not accept a message: retry later
+    ├── RateLimited             the channel accepts no more messages for now: wait, then retry
     └── Undeliverable           the channel will never accept it: do not retry
 """
 
@@ -130,6 +131,10 @@ class NotDelivered(AnnalsError):
     def __init__(self, reason: str, retry_after_s: float | None = None) -> None:
         super().__init__(reason)
         self.retry_after_s = retry_after_s
+
+
+class RateLimited(NotDelivered):
+    """The channel limits the rate or the number of messages. This says nothing about the message itself."""
 
 
 class Undeliverable(NotDelivered):

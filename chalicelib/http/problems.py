@@ -31,6 +31,7 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unwritable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotDelivered: HTTPStatus.BAD_GATEWAY,
+    errors.RateLimited: HTTPStatus.BAD_GATEWAY,
     errors.Undeliverable: HTTPStatus.BAD_GATEWAY,
     errors.Unusable: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,

@@ -53,6 +53,7 @@ def _parse_delivery_message(record: Mapping[str, Any]) -> ReceivedMessage:
         group=attributes["MessageGroupId"],
         sequence=int(attributes["SequenceNumber"]),
         receives=int(attributes["ApproximateReceiveCount"]),
+        sent_ms=int(attributes["SentTimestamp"]),
         message=_parse_delivery(record["body"]),
     )
 

@@ -30,6 +30,7 @@ def build_deliverer(components: Components) -> Deliverer:
         slack,
         components.notifications.inbox,
         components.measure,
+        components.settings.delivery_retry_s,
     )
 
 

@@ -43,7 +43,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         log=dynamo_log,
         views=views,
         progress=views,
-        outbox=SqsOutbox(partial(service_client, SQS), settings.outbox_queue_url, views),
+        outbox=SqsOutbox(partial(service_client, SQS), settings.outbox_queue_url, views, clock=clock),
         delete_commits=lambda _server, _session: 0,
         has_external_writes=lambda: True,
         close=lambda: None,

@@ -19,7 +19,7 @@ from chalicelib.adapters.dynamodb.items import TTL
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.domain.errors import BadInput, NoSuchOrganization
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import AppMessage, Parked
+from chalicelib.domain.notifications.delivery import AppMessage, Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
@@ -483,7 +483,7 @@ def _add_observer(prod: StageUnderTest, server: int) -> None:
     assert isinstance(outbox, SqsOutbox)
     sent, parked = DeliveryMessage(a_delivery(1, server=server)), DeliveryMessage(a_delivery(2, server=server))
     outbox.record_done(sent, "sent", DeliveryState())
-    outbox.park(parked, Parked(parked.delivery, 5, "no such host", 0), DeliveryState())
+    outbox.park(parked, Tries(5), "no such host", DeliveryState())
 
 
 def _data_of(prod: StageUnderTest, server: int) -> tuple[dict[Any, Any], dict[Any, Any]]:

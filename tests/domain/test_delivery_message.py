@@ -3,11 +3,12 @@
 import pytest
 
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from tests.adapters.channels.queues import a_delivery
 
-PARKED = DeliveryState().after_attempt(0, 4).after_parking(0, 5)
-RETRIED = PARKED.after_attempt(1, 1)
+PARKED = DeliveryState().after_attempt(0, Tries(4)).after_parking(0, Tries(5))
+RETRIED = PARKED.after_attempt(1, Tries(1))
 
 
 def test_delivery_message_text_is_compact_json() -> None:
@@ -49,22 +50,28 @@ def test_parse_invalid_text_raises_bad_input(text: str) -> None:
     [
         (DeliveryState(), 0, False, 0),
         (DeliveryState(), 1, False, 0),
-        (DeliveryState().after_attempt(0, 3), 0, False, 3),
+        (DeliveryState().after_attempt(0, Tries(3)), 0, False, 3),
         (PARKED, 0, True, 5),
         (PARKED, 1, False, 0),
         (RETRIED, 0, True, 0),
         (RETRIED, 1, False, 1),
-        (RETRIED.after_parking(1, 5), 1, True, 5),
-        (RETRIED.after_parking(1, 5), 2, False, 0),
+        (RETRIED.after_parking(1, Tries(5)), 1, True, 5),
+        (RETRIED.after_parking(1, Tries(5)), 2, False, 0),
         (DeliveryState().after_outcome("sent"), 0, True, 0),
         (DeliveryState().after_outcome("sent"), 1, True, 0),
         (RETRIED.after_outcome("dropped"), 2, True, 0),
     ],
 )
 def test_delivery_state_is_obsolete_and_tries(state: DeliveryState, retry: int, is_obsolete: bool, tries: int) -> None:
-    assert (state.is_obsolete(retry), state.tries_in(retry)) == (is_obsolete, tries)
+    assert (state.is_obsolete(retry), state.tries_in(retry).count) == (is_obsolete, tries)
 
 
 def test_delivery_state_changes_increase_version() -> None:
-    changes = [DeliveryState(), DeliveryState().after_attempt(0, 1), PARKED, RETRIED, RETRIED.after_outcome("sent")]
+    changes = [
+        DeliveryState(),
+        DeliveryState().after_attempt(0, Tries(1)),
+        PARKED,
+        RETRIED,
+        RETRIED.after_outcome("sent"),
+    ]
     assert [state.version for state in changes] == [0, 1, 2, 3, 4]

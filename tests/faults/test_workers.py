@@ -10,6 +10,7 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SCHEMA, SENT, SqliteOutbox
 from chalicelib.domain.errors import LogBroken, Unavailable, Unwritable
+from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.notifications.deliverer import Deliverer
 from infra.server.processes.delivery_worker import DeliveryWorker
@@ -23,11 +24,11 @@ class FullOutbox(SqliteOutbox):
 
     failures_left = 3
 
-    def record_outcome(self, n: int, state: int, at_ms: int, error: str = "") -> None:
+    def record_outcome(self, n: int, state: int, at_ms: int, error: str = "", tries: Tries | None = None) -> None:
         if state == SENT and self.failures_left:
             self.failures_left -= 1
             raise Unwritable("the disk is full")
-        super().record_outcome(n, state, at_ms, error)
+        super().record_outcome(n, state, at_ms, error, tries)
 
 
 @pytest.fixture(name="outbox")

@@ -70,6 +70,7 @@ class Site:
             channels,
             channels,
             components.notifications.inbox,
+            jitter=lambda: 1.0,
         )
         self.worker = DeliveryWorker(self.outbox, self.deliverer)
 
@@ -110,7 +111,7 @@ class Site:
         return self.messages.build(delivery, event, observer, configured)
 
     def attempt(self, waiting: WaitingDelivery) -> DeliveryOutcome:
-        return self.deliverer.attempt(waiting.delivery, waiting.tries + 1)
+        return self.deliverer.attempt(waiting.delivery, waiting.tries.count + 1, 0.0)
 
     def waiting(self, name: str) -> list[WaitingDelivery]:
         return self.outbox.waiting(self.server, name, 0, 10_000)

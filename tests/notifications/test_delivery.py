@@ -1,12 +1,26 @@
 """Attempts and their outcomes: order, retry delays, parking and retries, without real delays."""
 
+from dataclasses import replace
 from itertools import chain, repeat
+from pathlib import Path
 
 import pytest
 
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.templates.renderer import TemplateRenderer
-from chalicelib.domain.errors import NotDelivered, Unavailable, Undeliverable
-from chalicelib.domain.notifications.delivery import MAX_TRIES, DeliveryFailed, Dropped, Sent, retry_delay_s
+from chalicelib.domain.errors import NotDelivered, RateLimited, Unavailable, Undeliverable
+from chalicelib.domain.notifications.delivery import (
+    DEFAULT_RETRY_S,
+    MAX_UNFINISHED_TRIES,
+    DeliveryFailed,
+    Dropped,
+    Postponed,
+    Sent,
+    Tries,
+    rate_limit_pause_s,
+    retry_delay_s,
+)
 from chalicelib.services.notifications.attempt import TRIES_EXHAUSTED
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
@@ -15,21 +29,55 @@ from tests.notifications.fake_channels import eventually
 from tests.notifications.observer_client import job
 from tests.notifications.sites import Site
 
+DAY_S = DEFAULT_RETRY_S
+FIRST_RELEASE_SCHEMA = """
+CREATE TABLE delivery (
+    n INTEGER PRIMARY KEY, server INTEGER NOT NULL, observer TEXT NOT NULL, id TEXT NOT NULL,
+    session INTEGER NOT NULL, instance INTEGER NOT NULL, key TEXT NOT NULL, address TEXT NOT NULL, replay TEXT NOT NULL,
+    state INTEGER NOT NULL, tries INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
+"""
 BUSY = NotDelivered("the server is busy")
 
 
-def test_retry_delay_grows_and_ends_after_five_tries() -> None:
-    assert [retry_delay_s(tries, None) for tries in range(1, 7)] == [2.0, 8.0, 32.0, 128.0, None, None]
+def test_retry_delay_grows_up_to_half_an_hour() -> None:
+    delays = [retry_delay_s(tries, 0.0, DAY_S, jitter=1.0) for tries in range(1, 8)]
+    assert delays == [2.0, 8.0, 32.0, 128.0, 512.0, 1800.0, 1800.0]
+
+
+def test_retry_delay_has_jitter() -> None:
+    assert [retry_delay_s(3, 0.0, DAY_S, jitter) for jitter in (0.0, 0.5, 1.0)] == [16.0, 24.0, 32.0]
+
+
+def test_retry_delay_ends_after_retry_time() -> None:
+    elapsed = (0.0, DAY_S - 60, DAY_S, DAY_S + 1)
+    assert [retry_delay_s(50, elapsed_s, DAY_S, 1.0) for elapsed_s in elapsed] == [1800.0, 60.0, None, None]
+    assert retry_delay_s(1, 0.0, 0.0, 1.0) is None
+
+
+def test_retries_fill_a_day_with_few_tries() -> None:
+    elapsed_s, tries = 0.0, 1
+    while (delay_s := retry_delay_s(tries, elapsed_s, DAY_S, jitter=0.5)) is not None:
+        elapsed_s, tries = elapsed_s + delay_s, tries + 1
+    assert (elapsed_s, 50 < tries < 75) == (DAY_S, True)
 
 
 def test_retry_delay_respects_retry_after_of_channel() -> None:
-    assert [retry_delay_s(tries, 60.0) for tries in range(1, 6)] == [60.0, 60.0, 60.0, 128.0, None]
+    assert [retry_delay_s(tries, 0.0, DAY_S, 1.0, 60.0) for tries in range(1, 5)] == [60.0, 60.0, 60.0, 128.0]
+
+
+def test_rate_limit_pause_has_jitter_and_respects_retry_after() -> None:
+    pauses = [rate_limit_pause_s(jitter, after_s) for jitter in (0.0, 1.0) for after_s in (None, 1.0, 60.0)]
+    assert pauses == [15.0, 15.0, 60.0, 30.0, 30.0, 120.0]
 
 
 OUTCOMES = {
     "accepted": (None, Sent()),
     "retryable error": (BUSY, DeliveryFailed("the server is busy", 2.0)),
     "retry-after": (NotDelivered("later", 600.0), DeliveryFailed("later", 600.0)),
+    "rate limit": (RateLimited("too many"), Postponed("too many", 30.0)),
+    "rate limit with time": (RateLimited("too many", 100.0), Postponed("too many", 200.0)),
     "permanent error": (Undeliverable("no such user"), DeliveryFailed("no such user", None)),
 }
 
@@ -45,22 +93,53 @@ def test_attempt_maps_channel_result_to_outcome(site: Site, name: str) -> None:
     assert site.attempt(waiting) == expected
 
 
-def test_delivery_failing_five_times_is_parked_with_last_error(site: Site) -> None:
+def test_delivery_failing_for_a_day_is_parked_with_last_error(site: Site) -> None:
     site.put("ops")
     (event,) = site.publish(job("create"))
     site.observe()
     site.channels.failing = {"": (NotDelivered(f"failure {number}") for number in range(1, 100))}
-    for tries in range(1, MAX_TRIES):
+    for tries in range(1, 20):
         site.deliver()
         (waiting,) = site.waiting("ops")
-        assert (waiting.tries, waiting.due_ms > 0) == (tries, True)
+        assert (waiting.tries.count, waiting.tries.unfinished, waiting.due_ms > 0) == (tries, 0, True)
         site.deliver()  # It is not due yet.
         assert len(site.channels.attempted) == tries
         site.make_due("ops")
+    site.outbox.record_tries(waiting.n, replace(waiting.tries, since_ms=waiting.tries.since_ms - int(DAY_S * 1000)))
     site.deliver()
     (parked,) = site.outbox.parked(site.server, "ops", "", 10)
-    assert (parked.delivery.id, parked.tries, parked.error) == (f"{event.id}/ops", 5, "failure 5")
+    assert (parked.delivery.id, parked.tries, parked.error) == (f"{event.id}/ops", 20, "failure 20")
     assert site.counts("ops") == {"parked": 1}
+
+
+def test_rate_limited_delivery_waits_without_losing_tries(site: Site) -> None:
+    site.put("ops")
+    site.publish(job("create"))
+    site.observe()
+    site.channels.failing = {"": chain([RateLimited("too many")] * 20, [BUSY])}
+    for _ in range(20):
+        site.deliver()
+        (waiting,) = site.waiting("ops")
+        assert (waiting.tries, waiting.due_ms > 0) == (Tries(), True)
+        site.make_due("ops")
+    site.deliver()
+    assert [waiting.tries.count for waiting in site.waiting("ops")] == [1]
+    site.make_due("ops")
+    site.deliver()
+    assert (site.counts("ops"), len(site.channels.attempted)) == ({"sent": 1}, 22)
+
+
+def test_outbox_of_first_release_gets_new_columns(tmp_path: Path) -> None:
+    database = Database(tmp_path / "outbox.sqlite", FIRST_RELEASE_SCHEMA)
+    with database.transaction() as connection:
+        values = (1, 1, "ops", "1.1.1/ops", 1, 1, "", "", "", 0, 4, 0, "")
+        connection.execute(f"INSERT INTO delivery VALUES ({', '.join('?' * len(values))})", values)
+    for outbox in (SqliteOutbox(database), SqliteOutbox(database)):
+        (waiting,) = outbox.waiting(1, "ops", 0, 10)
+        assert (waiting.tries, waiting.delivery.id) == (Tries(4), "1.1.1/ops")
+    outbox.record_tries(waiting.n, Tries(5, 1_700_000_000_000, 1))
+    assert [waiting.tries for waiting in outbox.waiting(1, "ops", 0, 10)] == [Tries(5, 1_700_000_000_000, 1)]
+    database.close()
 
 
 def test_delivery_waits_as_long_as_channel_requests(site: Site) -> None:
@@ -113,7 +192,7 @@ def test_failing_observer_does_not_block_others(site: Site) -> None:
     assert [delivery_id for delivery_id in site.channels.attempted if delivery_id in bad] == bad[:1]
 
 
-def test_retry_gives_named_deliveries_five_new_tries(site: Site) -> None:
+def test_retry_gives_named_deliveries_a_new_day_of_tries(site: Site) -> None:
     site.put("ops")
     events = site.publish(*(job("create", number) for number in (1, 2, 3)))
     site.observe()
@@ -124,11 +203,12 @@ def test_retry_gives_named_deliveries_five_new_tries(site: Site) -> None:
     assert site.outbox.retry(site.server, "ops", [ids[1], "unknown"]) == 1
     assert site.outbox.retry(site.server, "ops", [ids[1]]) == 0
     assert site.outbox.retry(site.server, "other", [ids[0]]) == 0
-    for _ in range(MAX_TRIES):
+    for _ in range(6):
         site.make_due("ops")
         site.deliver()
+    assert [(waiting.delivery.id, waiting.tries.count) for waiting in site.waiting("ops")] == [(ids[1], 6)]
     parked = {entry.delivery.id: (entry.tries, entry.error) for entry in site.outbox.parked(site.server, "ops", "", 10)}
-    assert parked == {ids[0]: (1, "no"), ids[1]: (5, "the server is busy"), ids[2]: (1, "no")}
+    assert parked == {ids[0]: (1, "no"), ids[2]: (1, "no")}
 
 
 def test_waiting_delivery_of_deleted_observer_is_dropped(site: Site) -> None:
@@ -160,8 +240,10 @@ def test_delivery_that_kills_worker_five_times_is_parked(site: Site) -> None:
     site.publish(job("create"))
     site.observe()
     (waiting,) = site.waiting("ops")
-    for _ in range(MAX_TRIES):
-        site.outbox.count_attempt(waiting.n)
+    tries = Tries()
+    for _ in range(MAX_UNFINISHED_TRIES):
+        tries = tries.start(1_700_000_000_000)
+    site.outbox.record_tries(waiting.n, tries)
     site.deliver()
     (parked,) = site.outbox.parked(site.server, "ops", "", 10)
     assert (parked.error, site.channels.attempted) == (TRIES_EXHAUSTED, [])
@@ -198,7 +280,7 @@ def test_app_message_changed_between_tries_is_stored_once(site: Site) -> None:
         channels,
         components.notifications.inbox,
     )
-    assert restarted.attempt(waiting.delivery, 2) == Sent()
+    assert restarted.attempt(waiting.delivery, 2, 0.0) == Sent()
     assert len(site.inbox("anna")) == 1
 
 

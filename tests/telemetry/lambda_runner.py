@@ -91,9 +91,10 @@ def request(method: str, path: str, body: object = None, **more: Any) -> dict[st
     }
 
 
-def message(body: str, receives: int = 1, group: str = "acme") -> dict[str, Any]:
-    """An SQS event with one message."""
+def message(body: str, receives: int = 1, group: str = "acme", sent_ms: int | None = None) -> dict[str, Any]:
+    """An SQS event with one message, by default sent now."""
     attributes = {
+        "SentTimestamp": str(time.time_ns() // 1_000_000 if sent_ms is None else sent_ms),
         "ApproximateReceiveCount": str(receives),
         "ApproximateFirstReceiveTimestamp": "1573251510801",
         "SequenceNumber": "18849496460467696384",

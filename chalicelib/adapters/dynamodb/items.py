@@ -49,7 +49,7 @@ DATA = "data"
 DIGEST = "digest"
 """S: digest of the request."""
 
-# Attributes of commits and receipts.
+# Attributes of commits, receipts and records.
 TTL = "ttl"
 """N: expiry in seconds since 1970. DynamoDB deletes the item up to two days later."""
 
@@ -129,9 +129,12 @@ def record_key(view: str, item: str) -> Item:
     return {VIEW: {"S": view}, ITEM: {"S": item}}
 
 
-def item_from_record(record: Record) -> Item:
-    """The item of `record`, deflated if that makes it cheaper to write."""
-    return _with_text({**record_key(record.view, record.item), TO: {"N": str(record.version)}}, DATA, record.data)
+def item_from_record(record: Record, expires_s: int | None = None) -> Item:
+    """The item of `record`, deflated if that makes it cheaper to write. It does not expire without `expires_s`."""
+    item: Item = {**record_key(record.view, record.item), TO: {"N": str(record.version)}}
+    if expires_s is not None:
+        item[TTL] = {"N": str(expires_s)}
+    return _with_text(item, DATA, record.data)
 
 
 def record_from_item(item: Item) -> Record:

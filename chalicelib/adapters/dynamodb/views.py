@@ -126,7 +126,7 @@ class DynamoViews:
 def _put_request(table: str, change: ConditionalWrite) -> dict[str, Any]:
     put: dict[str, Any] = {
         "TableName": table,
-        "Item": item_from_record(change.record),
+        "Item": item_from_record(change.record, change.expires_s),
         "ConditionExpression": _IS_NEW,
         "ExpressionAttributeNames": {"#item": ITEM},
         "ReturnValuesOnConditionCheckFailure": "ALL_OLD",

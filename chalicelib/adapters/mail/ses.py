@@ -8,7 +8,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from chalicelib.adapters.mail.message import Clock, build_message, envelope, now_ms
 from chalicelib.adapters.templates.text import shorten_reason
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ _PERMANENT_ERRORS = {
 }
 """Error codes about the mail itself. All others are about the account or temporary: retry."""
 
+_RATE_LIMIT_ERRORS = {
+    "LimitExceededException",
+    "RequestLimitExceeded",
+    "Throttling",
+    "ThrottlingException",
+    "TooManyRequestsException",
+}
+"""Error codes for the sending rate, the daily quota, and the rate of API calls."""
+
 
 class SesMailer:
     """Sends each mail as a raw message. SES replaces the Message-ID, but keeps X-Annals-Delivery."""
@@ -38,7 +47,7 @@ class SesMailer:
         self._clock = clock
 
     def send(self, mail: Mail) -> None:
-        """Raises `NotDelivered`, or `Undeliverable` if SES rejects the mail itself."""
+        """Raises `NotDelivered`, `RateLimited`, or `Undeliverable` if SES rejects the mail itself."""
         sender, recipient = envelope(mail)
         content = build_message(mail, self._clock()).as_bytes()
         try:
@@ -75,4 +84,6 @@ def ses_client(endpoint_url: str | None = None, region: str | None = None) -> SE
 def _delivery_error(error: ClientError) -> NotDelivered:
     details = error.response["Error"]
     reason = f"SES rejected the mail: {details['Code']}: {shorten_reason(details.get('Message', ''))}"
-    return Undeliverable(reason) if details["Code"] in _PERMANENT_ERRORS else NotDelivered(reason)
+    if details["Code"] in _PERMANENT_ERRORS:
+        return Undeliverable(reason)
+    return RateLimited(reason) if details["Code"] in _RATE_LIMIT_ERRORS else NotDelivered(reason)

@@ -3,6 +3,7 @@
 Threads: any number may call `send`. Locks: `_lock` protects `_idle` and is never held during I/O.
 """
 
+import re
 import smtplib
 import ssl
 import time
@@ -15,7 +16,7 @@ from chalicelib.adapters.mail.message import Clock, build_message, envelope, now
 from chalicelib.adapters.mail.smtp_connection import SmtpConnection, TlsSmtpConnection
 from chalicelib.adapters.slack.io_deadline import Deadline
 from chalicelib.adapters.templates.text import shorten_reason
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 
 TIMEOUT_S = 10
@@ -28,6 +29,15 @@ MAX_IDLE_CONNECTIONS = 4
 
 _AUTHENTICATION_CODES = {530, 534, 535, 538}
 """SMTP codes for authentication failures: retry, do not reject the mail."""
+_RATE_LIMIT = re.compile(
+    r"\brate\b|rate.?limit|throttl|too (?:many|much|fast)|slow down"
+    r"|(?:daily|hourly|sending|message) (?:\w+ )?(?:quota|limit)",
+    re.IGNORECASE,
+)
+"""Words of temporary refusals that are about the number of mails. There is no SMTP code for it.
+
+A full mailbox ("over quota") does not match.
+"""
 
 
 class SmtpMailer:
@@ -45,7 +55,7 @@ class SmtpMailer:
         """Idle connections and when each was last used."""
 
     def send(self, mail: Mail) -> None:
-        """Raises `NotDelivered`, or `Undeliverable` if the server rejects the mail itself."""
+        """Raises `NotDelivered`, `RateLimited`, or `Undeliverable` if the server rejects the mail itself."""
         sender, recipient = envelope(mail)
         content = build_message(mail, self._clock()).as_bytes()
         try:
@@ -135,7 +145,8 @@ class SmtpMailer:
             case smtplib.SMTPDataError(smtp_code=code, smtp_error=text):
                 raise _delivery_error(code, f"{name} rejected the mail: {code} {shorten_reason(text)}") from error
             case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):
-                raise NotDelivered(f"{name} is not ready: {code} {shorten_reason(text)}") from error
+                reason = f"{name} is not ready: {code} {shorten_reason(text)}"
+                raise (RateLimited if _is_rate_limit(code, reason) else NotDelivered)(reason) from error
             case _ if isinstance(error.__context__, TimeoutError):
                 raise self._timeout_error() from error
             case _:
@@ -147,5 +158,10 @@ class SmtpMailer:
 
 def _delivery_error(code: int, reason: str) -> NotDelivered:
     """A code of the 500s is permanent, unless it is about our login."""
-    is_permanent = 500 <= code < 600 and code not in _AUTHENTICATION_CODES
-    return Undeliverable(reason) if is_permanent else NotDelivered(reason)
+    if 500 <= code < 600 and code not in _AUTHENTICATION_CODES:
+        return Undeliverable(reason)
+    return RateLimited(reason) if _is_rate_limit(code, reason) else NotDelivered(reason)
+
+
+def _is_rate_limit(code: int, reason: str) -> bool:
+    return 400 <= code < 500 and _RATE_LIMIT.search(reason) is not None

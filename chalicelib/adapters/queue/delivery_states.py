@@ -1,8 +1,8 @@
-"""The states of deliveries on a queue, stored as view records, which can be overwritten but not deleted.
+"""The states of deliveries on a queue, stored as view records.
 
 Each delivery has a record of its state, so that a repeated message is ignored. A delivery that was ever parked has a
 second record in a view that lists the parked ones. The version of that record is odd while the delivery is parked, and
-even after it was retried or finished.
+even after it was retried or finished. The records of a delivery expire, except while it is parked.
 """
 
 from collections import Counter
@@ -12,13 +12,16 @@ from typing import Literal, Protocol
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain.notifications.delivery import Delivery, Parked
+from chalicelib.adapters.mail.message import Clock, now_ms
+from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from chalicelib.domain.views.record import MAX_CHARACTER, ConditionalWrite, Record
 
 MAX_COUNTED = 1_000
 """Counting stops here, because it reads every record."""
 MAX_ITEM_BYTES = 1_024
+RECORD_TTL_S = 14 * 24 * 3600
+"""How long a record is kept after its last change. The queue keeps messages as long, so no repeat outlives it."""
 
 
 class RecordStore(Protocol):
@@ -37,8 +40,9 @@ class RecordStore(Protocol):
 class DeliveryStates:
     """Stores the states of the deliveries of all servers."""
 
-    def __init__(self, records: RecordStore) -> None:
+    def __init__(self, records: RecordStore, clock: Clock = now_ms) -> None:
         self._records = records
+        self._clock = clock
 
     def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
         """Deliveries that are no longer retried, ordered by id, with ids greater than `after`."""
@@ -67,8 +71,8 @@ class DeliveryStates:
         record = self._records.get(_state_view(delivery.server, delivery.observer), [delivery.id]).get(delivery.id)
         return DeliveryState() if record is None else _parse_state(record)
 
-    def record_attempt(self, message: DeliveryMessage, tries: int, seen: DeliveryState) -> DeliveryState:
-        """Store the number of tries and return the stored state. `seen` is the state that the caller has read."""
+    def record_attempt(self, message: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+        """Store the tries and return the stored state. `seen` is the state that the caller has read."""
         retry = message.retry
         return self._update(
             message, seen, lambda now: None if now.is_obsolete(retry) else now.after_attempt(retry, tries)
@@ -80,10 +84,10 @@ class DeliveryStates:
             # Another worker may have parked it while this attempt was under way.
             self._unlist(message.delivery)
 
-    def park(self, message: DeliveryMessage, parked: Parked, seen: DeliveryState) -> None:
+    def park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         """List the delivery as failed and stop attempting it."""
-        self._list(message, parked)
-        retry, tries = message.retry, parked.tries
+        self._list(message, Parked(message.delivery, tries.count, error, self._clock()))
+        retry = message.retry
         now = self._update(
             message, seen, lambda now: None if now.is_obsolete(retry) else now.after_parking(retry, tries)
         )
@@ -110,7 +114,8 @@ class DeliveryStates:
         """Apply `change` to the current state until the write succeeds or `change` returns None."""
         while (changed := change(seen)) is not None:
             record = _state_record(message.delivery, changed)
-            if not self._records.put([ConditionalWrite(record, seen.version or None)]):
+            expires_s = None if changed.state == "parked" else self._expiry_s()
+            if not self._records.put([ConditionalWrite(record, seen.version or None, expires_s)]):
                 return changed
             seen = self.state(message)
         return seen
@@ -132,7 +137,10 @@ class DeliveryStates:
         if stored is None or not _is_parked(stored) or retry not in (None, _retry_number(stored)):
             return False
         unlisted = Record(view, stored.item, stored.version + 1, stored.data)
-        return not self._records.put([ConditionalWrite(unlisted, stored.version)])
+        return not self._records.put([ConditionalWrite(unlisted, stored.version, self._expiry_s())])
+
+    def _expiry_s(self) -> int:
+        return self._clock() // 1000 + RECORD_TTL_S
 
 
 def _state_view(server: int, observer: str) -> str:
@@ -144,13 +152,19 @@ def _parked_view(server: int, observer: str) -> str:
 
 
 def _state_record(delivery: Delivery, state: DeliveryState) -> Record:
-    data = {"state": state.state, "retry": state.retry, "tries": state.tries}
+    tries = state.tries
+    data: dict[str, str | int] = {"state": state.state, "retry": state.retry, "tries": tries.count}
+    if state.state == "tried":
+        data |= {"since": tries.since_ms, "unfinished": tries.unfinished}
     view = _state_view(delivery.server, delivery.observer)
     return Record(view, delivery.id, state.version, to_json(data).decode())
 
 
 def _parse_state(record: Record) -> DeliveryState:
-    return DeliveryState(**from_json(record.data), version=record.version)
+    data = from_json(record.data)
+    # Version 0.1.0 stored neither the time of the first try nor unfinished tries.
+    tries = Tries(data["tries"], data.get("since", 0), data.get("unfinished", 0))
+    return DeliveryState(data["state"], data["retry"], tries, record.version)
 
 
 def _is_parked(record: Record) -> bool:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from chalicelib.adapters.aws.protocol import ServiceClient
+from chalicelib.adapters.mail.message import Clock, now_ms
 from chalicelib.adapters.queue.delivery_states import DeliveryStates, RecordStore
 from chalicelib.adapters.queue.sqs_queue import MAX_BATCH, SqsQueue
 from chalicelib.adapters.templates.text import shorten_reason
@@ -41,8 +42,9 @@ class SqsOutbox(DeliveryStates):
         queue_url: str,
         records: RecordStore,
         sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = now_ms,
     ) -> None:
-        super().__init__(records)
+        super().__init__(records, clock)
         self._queue = SqsQueue(connect, queue_url)
         self._sleep = sleep
 

@@ -22,7 +22,7 @@ from chalicelib.adapters.slack.allowed_hosts import (
 )
 from chalicelib.adapters.slack.io_deadline import Deadline, open_reader
 from chalicelib.adapters.templates.text import shorten_reason
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.notifications.delivery import SlackPost
 
 MISSING_URL = "No destination URL"
@@ -35,7 +35,7 @@ MAX_RESPONSE_BYTES = 64 * 1024
 _MAX_TEXT_BYTES = 1000
 _MIN_SECRET_CHARS = 6
 """Minimum length of a part of the path that is treated as secret."""
-_RETRYABLE_STATUSES = {408, 425, 429}
+_RETRYABLE_STATUSES = {408, 425}
 """Client errors after which a retry may succeed."""
 
 
@@ -58,7 +58,7 @@ class SlackPoster:
         self._clock = clock
 
     def post(self, post: SlackPost) -> None:
-        """Raises `NotDelivered`, or `Undeliverable` if a retry cannot succeed."""
+        """Raises `NotDelivered`, `RateLimited`, or `Undeliverable` if a retry cannot succeed."""
         try:
             url, host = _parse_url(post.url, self._allowed)
         except ValueError as error:
@@ -190,6 +190,8 @@ def _raise_for_status(status: int, reason: str, retry_after_s: float | None) -> 
             return
         case _ if 300 <= status < 400:
             raise Undeliverable(f"{reason}, but redirects are not followed")
+        case http.client.TOO_MANY_REQUESTS:
+            raise RateLimited(reason, retry_after_s)
         case _ if 400 <= status < 500 and status not in _RETRYABLE_STATUSES:
             raise Undeliverable(reason)
         case _:

@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
+
+import apsw
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import Delivery, Parked
+from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
 
 WAITING, PARKED, SENT, DROPPED = range(4)
 _STATES = {WAITING: "waiting", PARKED: "parked", SENT: "sent", DROPPED: "dropped"}
@@ -27,23 +30,28 @@ CREATE TABLE delivery (
     state    INTEGER NOT NULL,     -- 0 waiting, 1 parked, 2 sent, 3 dropped
     tries    INTEGER NOT NULL,
     at       INTEGER NOT NULL,     -- milliseconds: when it is due, or when it was parked, sent or dropped
-    error    TEXT NOT NULL
+    error    TEXT NOT NULL,
+    since    INTEGER NOT NULL DEFAULT 0,    -- milliseconds: time of the first try
+    unfinished INTEGER NOT NULL DEFAULT 0   -- consecutive tries during which the worker process ended
 ) STRICT;
 CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
 CREATE INDEX delivery_state ON delivery (state, server, observer, n);
 CREATE INDEX delivery_done ON delivery (at) WHERE state >= 2;
 """
 
+_NEW_COLUMNS = ("since", "unfinished")
+"""Columns that files of version 0.1.0 lack."""
+
 _PUT = """
 INSERT INTO delivery (server, observer, id, session, instance, key, address, replay, state, tries, at, error)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, '') ON CONFLICT DO NOTHING
 """
 _SELECT = """
-SELECT n, tries, at, error, id, server, observer, session, instance, key, address, replay
+SELECT n, tries, at, error, id, server, observer, session, instance, key, address, replay, since, unfinished
 FROM delivery WHERE state = ? AND server = ? AND observer = ?
 """
 _RETRY = """
-UPDATE delivery SET state = 0, tries = 0, at = 0, error = ''
+UPDATE delivery SET state = 0, tries = 0, at = 0, error = '', since = 0, unfinished = 0
 WHERE state = 1 AND server = ? AND observer = ? AND id = ?
 """
 _DELETE_DONE = "DELETE FROM delivery WHERE n IN (SELECT n FROM delivery WHERE state >= 2 AND at < ? LIMIT 1000)"
@@ -51,10 +59,10 @@ _DELETE_DONE = "DELETE FROM delivery WHERE n IN (SELECT n FROM delivery WHERE st
 
 @dataclass(frozen=True, slots=True)
 class WaitingDelivery:
-    """A delivery in the queue, and the number of attempts so far."""
+    """A delivery in the queue, and its tries so far."""
 
     n: int
-    tries: int
+    tries: Tries
     due_ms: int
     delivery: Delivery
 
@@ -64,6 +72,7 @@ class SqliteOutbox:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._add_new_columns()
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
         if deliveries:
@@ -95,17 +104,19 @@ class SqliteOutbox:
         """Waiting deliveries of an observer in order, due or not, with `n` greater than `after`."""
         values = (WAITING, server, observer, after, limit)
         rows = self._database.query(f"{_SELECT} AND n > ? ORDER BY n LIMIT ?", values)
-        return [WaitingDelivery(row[0], row[1], row[2], _delivery(row)) for row in rows]
+        return [WaitingDelivery(row[0], Tries(row[1], row[12], row[13]), row[2], _delivery(row)) for row in rows]
 
-    def count_attempt(self, n: int) -> None:
-        """Count an attempt. Call it before the attempt, so that one that crashes the process counts too."""
+    def record_tries(self, n: int, tries: Tries) -> None:
+        """Store the tries. Call it before an attempt, so that one that crashes the process counts too."""
         with self._database.transaction() as connection:
-            connection.execute("UPDATE delivery SET tries = tries + 1 WHERE n = ?", (n,))
+            _record_tries(connection, n, tries)
 
-    def record_outcome(self, n: int, state: int, at_ms: int, error: str = "") -> None:
+    def record_outcome(self, n: int, state: int, at_ms: int, error: str = "", tries: Tries | None = None) -> None:
         """Store the new state after an attempt: sent, dropped, parked, or waiting until `at_ms`."""
         with self._database.transaction() as connection:
             connection.execute("UPDATE delivery SET state = ?, at = ?, error = ? WHERE n = ?", (state, at_ms, error, n))
+            if tries is not None:
+                _record_tries(connection, n, tries)
 
     def delete_after(self, server: int, session: int) -> int:
         """Delete the deliveries for events after `session` and return how many there were."""
@@ -119,6 +130,22 @@ class SqliteOutbox:
         with self._database.transaction() as connection:
             connection.execute(_DELETE_DONE, (now_ms - DONE_RETENTION_MS,))
             return connection.changes()
+
+    def _add_new_columns(self) -> None:
+        if self._missing_columns():
+            with self._database.transaction() as connection:
+                # Again, because another process may have added them meanwhile.
+                for column in self._missing_columns():
+                    connection.execute(f"ALTER TABLE delivery ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+
+    def _missing_columns(self) -> list[str]:
+        columns = [name for (name,) in self._database.query("SELECT name FROM pragma_table_info('delivery')")]
+        return [column for column in _NEW_COLUMNS if columns and column not in columns]
+
+
+def _record_tries(connection: apsw.Connection, n: int, tries: Tries) -> None:
+    values = (tries.count, tries.since_ms, tries.unfinished, n)
+    connection.execute("UPDATE delivery SET tries = ?, since = ?, unfinished = ? WHERE n = ?", values)
 
 
 def _row(delivery: Delivery) -> tuple[int | str, ...]:
@@ -134,6 +161,6 @@ def _row(delivery: Delivery) -> tuple[int | str, ...]:
     )
 
 
-def _delivery(row: tuple[int, int, int, str, str, int, str, int, int, str, str, str]) -> Delivery:
-    _, _, _, _, delivery_id, server, observer, session, instance, key, address, replay = row
+def _delivery(row: tuple[Any, ...]) -> Delivery:
+    delivery_id, server, observer, session, instance, key, address, replay = row[4:12]
     return Delivery(delivery_id, server, observer, Id(server, session, instance), key, address, replay)

@@ -44,7 +44,7 @@ export class Failures {
           : h(
               "p",
               { class: "hint" },
-              "None. A delivery that fails five times is parked here with its error.",
+              "None. A delivery that is refused or keeps failing is parked here with its error.",
             ),
       );
     } catch (problem) {

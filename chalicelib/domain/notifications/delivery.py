@@ -1,7 +1,7 @@
 """Deliveries: the messages that an observer sends because of an event, and their outcomes."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.ids import Id
@@ -15,8 +15,12 @@ MESSAGE_PARTS: dict[Channel, tuple[str, ...]] = {
 }
 """The parts of a message on each channel. Each part has its own template."""
 
-MAX_TRIES = 5
-RETRY_BACKOFF = Backoff(initial_s=2.0, max_s=900.0, factor=4.0)
+DEFAULT_RETRY_S = 24 * 3600.0
+"""How long a delivery is tried before it is parked."""
+MAX_UNFINISHED_TRIES = 5
+"""A delivery is parked if the worker process ended during this many consecutive tries."""
+RETRY_BACKOFF = Backoff(initial_s=2.0, max_s=1800.0, factor=4.0)
+MIN_RATE_LIMIT_PAUSE_S = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +38,29 @@ class Delivery:
     """Empty if the channel has no addresses."""
     replay: str = ""
     """The replay that created the delivery, empty if the event itself did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tries:
+    """The tries of a delivery, since it was put or since a user retried it."""
+
+    count: int = 0
+    since_ms: int = 0
+    """Time of the first try. 0 if there was none, or if version 0.1.0 made it."""
+    unfinished: int = 0
+    """Number of consecutive tries without a known outcome, because the worker process ended."""
+
+    def start(self, now_ms: int) -> Self:
+        """The tries including one that starts now."""
+        return replace(self, count=self.count + 1, since_ms=self.since_ms or now_ms, unfinished=self.unfinished + 1)
+
+    def finish(self) -> Self:
+        """The tries after the last one has failed."""
+        return replace(self, unfinished=0)
+
+    def withdraw(self) -> Self:
+        """The tries without the last one, which does not count."""
+        return replace(self, count=self.count - 1, since_ms=self.since_ms if self.count > 1 else 0, unfinished=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,14 +95,34 @@ class DeliveryFailed:
     """Delay before the next try. None: do not try again."""
 
 
-DeliveryOutcome = Sent | Dropped | DeliveryFailed
+@dataclass(frozen=True, slots=True)
+class Postponed:
+    """The channel accepts no more messages for now. This does not count as a try."""
+
+    error: str
+    delay_s: float
 
 
-def retry_delay_s(tries: int, retry_after_s: float | None) -> float | None:
-    """Delay after `tries` failed tries, at least `retry_after_s`. None: do not try again."""
-    if tries >= MAX_TRIES:
+DeliveryOutcome = Sent | Dropped | DeliveryFailed | Postponed
+
+
+def retry_delay_s(
+    tries: int, elapsed_s: float, retry_s: float, jitter: float, retry_after_s: float | None = None
+) -> float | None:
+    """Delay after `tries` failed tries, the first of them `elapsed_s` ago. None: do not try again.
+
+    The last try is made after `retry_s`. `jitter` is a random number between 0 and 1 that halves the delay at most.
+    The delay is at least `retry_after_s`.
+    """
+    if elapsed_s >= retry_s:
         return None
-    return max(RETRY_BACKOFF.delay_s(tries - 1), retry_after_s or 0.0)
+    delay_s = RETRY_BACKOFF.delay_s(tries - 1, jitter=(1 + jitter) / 2)
+    return max(min(delay_s, retry_s - elapsed_s), retry_after_s or 0.0)
+
+
+def rate_limit_pause_s(jitter: float, retry_after_s: float | None = None) -> float:
+    """Delay if the channel limits the rate. With `jitter`, a random number, messages do not return all at once."""
+    return max(MIN_RATE_LIMIT_PAUSE_S, retry_after_s or 0.0) * (1 + jitter)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,14 +4,14 @@ The queue may deliver a message more than once, so the state of each delivery is
 """
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Literal, Self
 
 from pydantic_core import from_json
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import Delivery
+from chalicelib.domain.notifications.delivery import Delivery, Tries
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +51,19 @@ class ReceivedMessage:
     """Increases within a group."""
     receives: int
     """Number of receives. It can exceed the tries, because a message behind a failed one is received again untried."""
+    sent_ms: int
+    """When the message was put into the queue."""
     message: DeliveryMessage | BadInput
 
 
 @dataclass(frozen=True, slots=True)
 class DeliveryState:
-    """The stored state of a delivery. States are never deleted, and each change increases the version."""
+    """The stored state of a delivery. Each change increases the version."""
 
     state: Literal["tried", "parked", "sent", "dropped"] = "tried"
     retry: int = 0
-    tries: int = 0
-    """Number of tries since the last retry by a user."""
+    tries: Tries = field(default_factory=Tries)
+    """Since the last retry by a user."""
     version: int = 0
     """0: no state is stored yet."""
 
@@ -74,14 +76,14 @@ class DeliveryState:
         """Whether a message with this retry number needs no further work."""
         return self.is_done or retry < self.retry or (self.state == "parked" and retry == self.retry)
 
-    def tries_in(self, retry: int) -> int:
-        """Number of tries with this retry number."""
-        return self.tries if retry == self.retry else 0
+    def tries_in(self, retry: int) -> Tries:
+        """The tries with this retry number."""
+        return self.tries if retry == self.retry else Tries()
 
-    def after_attempt(self, retry: int, tries: int) -> Self:
+    def after_attempt(self, retry: int, tries: Tries) -> Self:
         return replace(self, state="tried", retry=retry, tries=tries, version=self.version + 1)
 
-    def after_parking(self, retry: int, tries: int) -> Self:
+    def after_parking(self, retry: int, tries: Tries) -> Self:
         return replace(self, state="parked", retry=retry, tries=tries, version=self.version + 1)
 
     def after_outcome(self, state: Literal["sent", "dropped"]) -> Self:

@@ -46,6 +46,8 @@ class ConditionalWrite:
 
     record: Record
     expected_version: int | None
+    expires_s: int | None = None
+    """When the store may delete the record, in seconds since 1970. None: never. Only DynamoDB does it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,25 +5,29 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from chalicelib.domain.notifications.delivery import (
-    MAX_TRIES,
+    MAX_UNFINISHED_TRIES,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
     Dropped,
+    Postponed,
     Sent,
+    Tries,
 )
 from chalicelib.services.ports import Measure, ignore_metric
 
 UNKNOWN_CHANNEL = "unknown"
 """Value of the metric dimension `channel` if the observer is deleted or could not be read."""
-TRIES_EXHAUSTED = f"the worker process ended during each of {MAX_TRIES} tries; see its log, then retry the delivery"
+TRIES_EXHAUSTED = (
+    f"the worker process ended during each of {MAX_UNFINISHED_TRIES} tries; see its log, then retry the delivery"
+)
 
 
 class AttemptMaker(Protocol):
     """Attempts deliveries. Implemented by `Deliverer`."""
 
-    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
-        """Attempt the delivery once. `tries` includes this attempt."""
+    def attempt(self, delivery: Delivery, tries: int, elapsed_s: float) -> DeliveryOutcome:
+        """Attempt the delivery once. `tries` includes this attempt. The first one was made `elapsed_s` ago."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +42,7 @@ class Done:
 class TryAgain:
     """Attempt it again after `delay_s`. Later deliveries of the same observer and key wait for it."""
 
-    tries: int
+    tries: Tries
     error: str
     delay_s: float
 
@@ -47,7 +51,7 @@ class TryAgain:
 class Park:
     """List it as failed. It is attempted again only if a user retries it."""
 
-    tries: int
+    tries: Tries
     error: str
 
 
@@ -61,26 +65,30 @@ Transition = Done | TryAgain | Park | Obsolete
 
 def advance(
     delivery: Delivery,
-    earlier_tries: int,
+    earlier: Tries,
     deliverer: AttemptMaker,
-    store_attempt: Callable[[int], bool],
+    store_attempt: Callable[[Tries], bool],
+    now_ms: int,
     measure: Measure = ignore_metric,
 ) -> Transition:
     """Make the next attempt and return what to store.
 
-    `store_attempt` is called with the number of tries before the attempt is made, so that an attempt that ends the
-    process counts too. It returns False if the delivery is obsolete.
+    `store_attempt` is called with the tries before the attempt is made, so that an attempt that ends the process
+    counts too. It returns False if the delivery is obsolete.
     """
-    tries = earlier_tries + 1
-    if tries > MAX_TRIES:
+    if earlier.unfinished >= MAX_UNFINISHED_TRIES:
         measure("Deliveries", channel=UNKNOWN_CHANNEL, result="parked")
-        return Park(MAX_TRIES, TRIES_EXHAUSTED)
+        return Park(earlier, TRIES_EXHAUSTED)
+    tries = earlier.start(now_ms)
     if not store_attempt(tries):
         return Obsolete()
-    match deliverer.attempt(delivery, tries):
+    match deliverer.attempt(delivery, tries.count, (now_ms - tries.since_ms) / 1000):
         case Sent():
             return Done("sent")
         case Dropped(reason):
             return Done("dropped", reason)
+        case Postponed(error, delay_s):
+            return TryAgain(tries.withdraw(), error, delay_s)
         case DeliveryFailed(error, delay_s):
+            tries = tries.finish()
             return Park(tries, error) if delay_s is None else TryAgain(tries, error, delay_s)

@@ -1,11 +1,14 @@
 """Attempts a delivery: renders its message and hands it to the channel."""
 
 import logging
+import random
+from collections.abc import Callable
 from typing import Protocol
 
-from chalicelib.domain.errors import AnnalsError, NotDelivered, Undeliverable
+from chalicelib.domain.errors import AnnalsError, NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import (
+    DEFAULT_RETRY_S,
     AppMessage,
     Delivery,
     DeliveryFailed,
@@ -13,8 +16,10 @@ from chalicelib.domain.notifications.delivery import (
     Dropped,
     Mail,
     Message,
+    Postponed,
     Sent,
     SlackPost,
+    rate_limit_pause_s,
     retry_delay_s,
 )
 from chalicelib.domain.notifications.observer import ConfigurationState, Observer
@@ -56,6 +61,8 @@ class Deliverer:
         slack: SlackClient,
         inbox: Inbox,
         measure: Measure = ignore_metric,
+        retry_s: float = DEFAULT_RETRY_S,
+        jitter: Callable[[], float] = random.random,
     ) -> None:
         self._observers = observers
         self._log = log
@@ -64,9 +71,11 @@ class Deliverer:
         self._slack = slack
         self._inbox = inbox
         self._measure = measure
+        self._retry_s = retry_s
+        self._jitter = jitter
 
-    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
-        """Attempt the delivery once. `tries` includes this attempt."""
+    def attempt(self, delivery: Delivery, tries: int, elapsed_s: float) -> DeliveryOutcome:
+        """Attempt the delivery once. `tries` includes this attempt. The first one was made `elapsed_s` ago."""
         channel: str = UNKNOWN_CHANNEL
         try:
             configured = self._observers.load(delivery.server)
@@ -77,7 +86,7 @@ class Deliverer:
                 channel = observer.configuration.channel
                 outcome = self._deliver(delivery, observer, configured)
         except Exception as error:
-            outcome = _failure(delivery, error, tries)
+            outcome = self._failure(delivery, error, tries, elapsed_s)
         self._measure("Deliveries", channel=channel, result=_result_label(outcome))
         return outcome
 
@@ -113,18 +122,24 @@ class Deliverer:
         commit = self._log.commit(server, session)
         return None if commit is None else commit.events[instance - 1]
 
-
-def _failure(delivery: Delivery, error: Exception, tries: int) -> DeliveryFailed:
-    match error:
-        case Undeliverable():
-            return DeliveryFailed(str(error), None)
-        case NotDelivered():
-            return DeliveryFailed(str(error), retry_delay_s(tries, error.retry_after_s))
-        case AnnalsError():
-            return DeliveryFailed(f"{type(error).__name__}: {error}", retry_delay_s(tries, None))
-        case _:
-            _log.error("delivery %s failed unexpectedly", delivery.id, exc_info=error)
-            return DeliveryFailed(f"unexpected error: {type(error).__name__}", retry_delay_s(tries, None))
+    def _failure(
+        self, delivery: Delivery, error: Exception, tries: int, elapsed_s: float
+    ) -> DeliveryFailed | Postponed:
+        jitter = self._jitter()
+        delay_s = retry_delay_s(tries, elapsed_s, self._retry_s, jitter)
+        match error:
+            case Undeliverable():
+                return DeliveryFailed(str(error), None)
+            case RateLimited():
+                return Postponed(str(error), rate_limit_pause_s(jitter, error.retry_after_s))
+            case NotDelivered():
+                delay_s = retry_delay_s(tries, elapsed_s, self._retry_s, jitter, error.retry_after_s)
+                return DeliveryFailed(str(error), delay_s)
+            case AnnalsError():
+                return DeliveryFailed(f"{type(error).__name__}: {error}", delay_s)
+            case _:
+                _log.error("delivery %s failed unexpectedly", delivery.id, exc_info=error)
+                return DeliveryFailed(f"unexpected error: {type(error).__name__}", delay_s)
 
 
 def _result_label(outcome: DeliveryOutcome) -> str:
@@ -136,5 +151,7 @@ def _result_label(outcome: DeliveryOutcome) -> str:
             return "dropped"
         case DeliveryFailed(_, None):
             return "parked"
+        case Postponed():
+            return "rate_limited"
         case _:
             return "failed"

@@ -10,8 +10,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
+from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.notifications.delivery import Parked
+from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.redaction import safe_description
 from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance
@@ -21,7 +22,14 @@ MAX_THREADS = 10
 MIN_REMAINING_MS = 15_000
 """No attempt starts if the function has less time left than this."""
 ERROR_RETRY_S = 10.0
-"""Delay for a message whose delivery could not be attempted."""
+"""Delay for a message that is not a delivery. The queue gives it up after 1,000 receives."""
+ERROR_BACKOFF = Backoff(initial_s=ERROR_RETRY_S, max_s=300.0)
+"""Delays for a delivery that could not be attempted, for example because the store is unavailable."""
+MAX_MESSAGE_AGE_MS = 13 * 24 * 3600 * 1000
+"""A delivery that still fails after this time is parked, because the queue deletes messages after 14 days."""
+MANY_RECEIVES = 100
+MANY_RECEIVES_DELAY_S = 1800.0
+"""Minimum delay after `MANY_RECEIVES`, so that the queue's limit of 1,000 receives is not reached in 14 days."""
 
 _log = logging.getLogger("annals")
 
@@ -32,12 +40,12 @@ class DeliveryQueue(Protocol):
 
     def state(self, message: DeliveryMessage) -> DeliveryState: ...
 
-    def record_attempt(self, message: DeliveryMessage, tries: int, seen: DeliveryState) -> DeliveryState:
-        """Store the number of tries and return the stored state. `seen` is the state that the caller has read."""
+    def record_attempt(self, message: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+        """Store the tries and return the stored state. `seen` is the state that the caller has read."""
 
     def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None: ...
 
-    def park(self, message: DeliveryMessage, parked: Parked, seen: DeliveryState) -> None:
+    def park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         """List the delivery as failed and stop attempting it."""
 
     def postpone(self, receipts: Sequence[str], delay_s: float) -> None:
@@ -99,7 +107,7 @@ class _GroupWorker:
             return self._deliver(received)
         except Exception as error:  # Whatever failed, the queue keeps the message and delivers it again.
             _log.warning("message %s not delivered: %s", received.message_id, safe_description(error))
-            return ERROR_RETRY_S
+            return ERROR_RETRY_S if isinstance(error, BadInput) else ERROR_BACKOFF.delay_s(received.receives - 1)
 
     def _deliver(self, received: ReceivedMessage) -> float | None:
         message = _require_readable(received)
@@ -108,7 +116,7 @@ class _GroupWorker:
             return None
         is_first_receive = received.receives == 1
 
-        def store_attempt(tries: int) -> bool:
+        def store_attempt(tries: Tries) -> bool:
             nonlocal state
             # Saves one write per delivery: if the function ends now, the message is received a second time.
             if is_first_receive:
@@ -116,23 +124,25 @@ class _GroupWorker:
             state = self.outbox.record_attempt(message, tries, state)
             return not state.is_obsolete(message.retry)
 
-        earlier_tries = state.tries_in(message.retry)
-        match advance(message.delivery, earlier_tries, self.deliverer, store_attempt, self.measure):
+        earlier, now_ms = state.tries_in(message.retry), self.clock()
+        match advance(message.delivery, earlier, self.deliverer, store_attempt, now_ms, self.measure):
+            case TryAgain(tries, error, _) if now_ms - received.sent_ms > MAX_MESSAGE_AGE_MS:
+                self._park(message, tries, error, state)
             case TryAgain(tries, _, delay_s):
-                if is_first_receive:
+                if tries != earlier or not is_first_receive:
                     self.outbox.record_attempt(message, tries, state)
-                return delay_s
+                return max(delay_s, MANY_RECEIVES_DELAY_S) if received.receives > MANY_RECEIVES else delay_s
             case Park(tries, error):
                 self._park(message, tries, error, state)
             case Done(result):
                 self._record_done(message, result, state)
         return None
 
-    def _park(self, message: DeliveryMessage, tries: int, error: str, seen: DeliveryState) -> None:
-        self.outbox.park(message, Parked(message.delivery, tries, error, self.clock()), seen)
+    def _park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
+        self.outbox.park(message, tries, error, seen)
         self.measure("ParkedDeliveries")
         # The error is stored but not logged, because the answer of a channel may contain an address.
-        _log.warning("delivery %s parked after %d tries", message.delivery.id, tries)
+        _log.warning("delivery %s parked after %d tries", message.delivery.id, tries.count)
 
     def _record_done(self, message: DeliveryMessage, result: Literal["sent", "dropped"], seen: DeliveryState) -> None:
         try:

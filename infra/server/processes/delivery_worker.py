@@ -18,6 +18,7 @@ from typing import NamedTuple, cast
 
 from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, WaitingDelivery
 from chalicelib.domain.errors import AnnalsError
+from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.notifications.attempt import Done, Park, TryAgain, advance
 from chalicelib.services.notifications.deliverer import Deliverer
@@ -108,16 +109,16 @@ class DeliveryWorker:
         return outcome.state != WAITING
 
     def _attempt(self, waiting: WaitingDelivery) -> "_Outcome":
-        def store_attempt(_tries: int) -> bool:
-            self._outbox.count_attempt(waiting.n)
+        def store_attempt(tries: Tries) -> bool:
+            self._outbox.record_tries(waiting.n, tries)
             return True
 
-        match advance(waiting.delivery, waiting.tries, self._deliverer, store_attempt):
-            case TryAgain(_, error, delay_s):
-                return _Outcome(WAITING, _now_ms() + int(delay_s * 1000), error)
+        match advance(waiting.delivery, waiting.tries, self._deliverer, store_attempt, _now_ms()):
+            case TryAgain(tries, error, delay_s):
+                return _Outcome(WAITING, _now_ms() + int(delay_s * 1000), error, tries)
             case Park(tries, error):
-                _log.warning("delivery %s parked after %d tries: %s", waiting.delivery.id, tries, error)
-                return _Outcome(PARKED, _now_ms(), error)
+                _log.warning("delivery %s parked after %d tries: %s", waiting.delivery.id, tries.count, error)
+                return _Outcome(PARKED, _now_ms(), error, tries)
             case Done("dropped", reason):
                 return _Outcome(DROPPED, _now_ms(), reason)
             case _:
@@ -130,6 +131,7 @@ class _Outcome(NamedTuple):
     state: int
     at_ms: int
     error: str = ""
+    tries: Tries | None = None
 
 
 def _now_ms() -> int:

@@ -79,7 +79,8 @@ class FakeDeliverer:
         """Set the outcomes of the next attempts. Later ones succeed."""
         self._outcomes[delivery.id] = list(outcomes)
 
-    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
+    def attempt(self, delivery: Delivery, tries: int, elapsed_s: float) -> DeliveryOutcome:
+        del elapsed_s
         with self._mutex:
             self.tries.append((delivery.id, tries))
             outcomes = self._outcomes.get(delivery.id)

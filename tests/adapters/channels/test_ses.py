@@ -14,7 +14,7 @@ from moto.core.models import DEFAULT_ACCOUNT_ID
 from moto.ses.models import ses_backends
 
 from chalicelib.adapters.mail.ses import SesMailer, ses_client
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from tests.adapters.channels import servers, web
 from tests.adapters.channels.messages import NOW_MS, a_mail
 from tests.torture.stores import REGION
@@ -69,9 +69,9 @@ def test_send_without_recipient_does_not_call_ses(client: "SESV2Client") -> None
         ("400 Bad Request", "MailFromDomainNotVerifiedException", Undeliverable),
         ("400 Bad Request", "BadRequestException", Undeliverable),
         ("404 Not Found", "NotFoundException", Undeliverable),
-        ("429 Too Many Requests", "TooManyRequestsException", NotDelivered),
-        ("400 Bad Request", "LimitExceededException", NotDelivered),
-        ("400 Bad Request", "ThrottlingException", NotDelivered),
+        ("429 Too Many Requests", "TooManyRequestsException", RateLimited),
+        ("400 Bad Request", "ThrottlingException", RateLimited),
+        ("400 Bad Request", "LimitExceededException", RateLimited),
         ("400 Bad Request", "SendingPausedException", NotDelivered),
         ("400 Bad Request", "AccountSuspendedException", NotDelivered),
         ("403 Forbidden", "AccessDeniedException", NotDelivered),

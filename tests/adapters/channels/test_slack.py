@@ -13,7 +13,7 @@ import pytest
 import trustme
 
 from chalicelib.adapters.slack.webhook import SlackPoster
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from tests.adapters.channels import servers, web
 from tests.adapters.channels.conftest import context_for
 from tests.adapters.channels.messages import NOW_MS, a_post
@@ -78,7 +78,7 @@ def test_post_with_2xx_succeeds_without_reading_body(tls: ssl.SSLContext, status
         ("410 Gone", Undeliverable),
         ("413 Content Too Large", Undeliverable),
         ("408 Request Timeout", NotDelivered),
-        ("429 Too Many Requests", NotDelivered),
+        ("429 Too Many Requests", RateLimited),
         ("500 Internal Server Error", NotDelivered),
         ("502 Bad Gateway", NotDelivered),
         ("503 Service Unavailable", NotDelivered),
@@ -128,7 +128,7 @@ def test_post_error_text_is_short_printable_and_without_secrets(tls: ssl.SSLCont
 )
 def test_post_with_429_parses_retry_after(tls: ssl.SSLContext, retry_after: str, pause_s: float | None) -> None:
     error = post_error(web.answer("429 Too Many Requests", f"Retry-After: {retry_after}"), tls)
-    assert (type(error), error.retry_after_s) == (NotDelivered, pause_s)
+    assert (type(error), error.retry_after_s) == (RateLimited, pause_s)
 
 
 def test_post_with_503_without_retry_after_has_none(tls: ssl.SSLContext) -> None:

@@ -13,7 +13,7 @@ from time import monotonic
 import pytest
 
 from chalicelib.adapters.mail.smtp import SmtpMailer
-from chalicelib.domain.errors import NotDelivered, Undeliverable
+from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 from tests.adapters.channels import servers
 from tests.adapters.channels.messages import NOW_MS, a_mail
@@ -198,10 +198,15 @@ def test_send_to_server_without_login_support_is_retryable() -> None:
         ("MAIL", "451 Try again", NotDelivered, "rejected the sender: 451 Try again"),
         ("MAIL", "553 Not your address", Undeliverable, "rejected the sender: 553 Not your address"),
         ("RCPT", "450 Mailbox busy", NotDelivered, "rejected the recipient: 450 Mailbox busy"),
-        ("RCPT", "452 Too many", NotDelivered, "rejected the recipient: 452 Too many"),
+        ("RCPT", "452 Too many", RateLimited, "rejected the recipient: 452 Too many"),
         ("RCPT", "421 Going down", NotDelivered, "rejected the recipient: 421 Going down"),
         ("RCPT", "550 No such user", Undeliverable, "rejected the recipient: 550 No such user"),
         ("RCPT", "553-No\r\n553 never", Undeliverable, "rejected the recipient: 553 No never"),
+        ("RCPT", "452 4.2.2 Mailbox over quota", NotDelivered, "rejected the recipient: 452 4.2.2 Mailbox over quota"),
+        ("MAIL", "421 4.7.28 Rate limit exceeded", RateLimited, "rejected the sender: 421 4.7.28 Rate limit exceeded"),
+        ("DATA", "454 Throttling failure", RateLimited, "rejected the mail: 454 Throttling failure"),
+        ("DATA", "451 Daily message quota reached", RateLimited, "rejected the mail: 451 Daily message quota reached"),
+        ("DATA", "550 Too many mails, blocked", Undeliverable, "rejected the mail: 550 Too many mails, blocked"),
         ("DATA", "451 Greylisted", NotDelivered, "rejected the mail: 451 Greylisted"),
         ("DATA", "554 Spam", Undeliverable, "rejected the mail: 554 Spam"),
         ("DATA", "552 " + "x" * 300, Undeliverable, "rejected the mail: 552 " + "x" * 199 + "…"),

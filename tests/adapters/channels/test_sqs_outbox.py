@@ -14,13 +14,13 @@ from chalicelib.adapters.aws.client import SQS
 from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.aws.time_budget import time_limit
 from chalicelib.adapters.dynamodb.views import DynamoViews
-from chalicelib.adapters.queue.delivery_states import MAX_COUNTED, DeliveryStates
+from chalicelib.adapters.queue.delivery_states import MAX_COUNTED, RECORD_TTL_S, DeliveryStates
 from chalicelib.adapters.queue.sqs_outbox import MAX_SEND_ATTEMPTS, MAX_SEND_THREADS, SqsOutbox
 from chalicelib.adapters.queue.sqs_queue import MAX_BATCH, MAX_VISIBILITY_TIMEOUT_S
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import Unavailable
-from chalicelib.domain.notifications.delivery import Delivery, Parked
+from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.lambda_events import sqs
@@ -51,7 +51,7 @@ def outbox(client: ServiceClient, url: str, sqlite_views: SqliteViews) -> SqsOut
 
 @pytest.fixture
 def records(sqlite_views: SqliteViews) -> DeliveryStates:
-    return DeliveryStates(sqlite_views)
+    return DeliveryStates(sqlite_views, lambda: LATE_MS)
 
 
 class UnreliableClient:
@@ -234,7 +234,7 @@ def test_failed_retry_leaves_delivery_parked(client: ServiceClient, sqlite_views
 def park(records: DeliveryStates, retry: int = 0, seen: DeliveryState | None = None) -> None:
     """Park the delivery in its retry number `retry`."""
     message = DeliveryMessage(ONE, retry)
-    records.park(message, Parked(ONE, 5, "no", LATE_MS), records.state(message) if seen is None else seen)
+    records.park(message, Tries(5), "no", records.state(message) if seen is None else seen)
 
 
 def test_concurrent_retries_count_once(records: DeliveryStates) -> None:
@@ -258,7 +258,7 @@ def test_mark_retried_ignores_delivery_parked_again(
 @pytest.mark.parametrize("first", ["sent", "parked"])
 def test_delivery_sent_and_parked_concurrently_is_sent(first: str, records: DeliveryStates) -> None:
     message = DeliveryMessage(ONE)
-    seen = records.record_attempt(message, 5, records.state(message))
+    seen = records.record_attempt(message, Tries(5), records.state(message))
     if first == "sent":
         records.record_done(message, "sent", seen)
         park(records, seen=seen)
@@ -272,7 +272,7 @@ def test_record_attempt_of_sent_delivery_changes_nothing(records: DeliveryStates
     message = DeliveryMessage(ONE)
     seen = records.state(message)
     records.record_done(message, "sent", seen)
-    assert records.record_attempt(message, 1, seen) == DeliveryState(state="sent", version=1)
+    assert records.record_attempt(message, Tries(1), seen) == DeliveryState(state="sent", version=1)
 
 
 def test_park_twice_lists_delivery_once(records: DeliveryStates) -> None:
@@ -313,6 +313,48 @@ def test_counts_stop_at_limit(records: DeliveryStates, sqlite_views: SqliteViews
     rows = [Record("1/delivery/ops", f"1.{n}.1/ops", 1, data) for n in range(MAX_COUNTED + 10)]
     sqlite_views.put([ConditionalWrite(record, None) for record in rows])
     assert records.counts(1, "ops") == {"waiting": -1, "parked": 0, "sent": MAX_COUNTED, "dropped": 0}
+
+
+def test_state_of_first_release_is_read(records: DeliveryStates, sqlite_views: SqliteViews) -> None:
+    data = '{"state":"tried","retry":1,"tries":3}'
+    sqlite_views.put([ConditionalWrite(Record("1/delivery/ops", ONE.id, 4, data), None)])
+    assert records.state(DeliveryMessage(ONE)) == DeliveryState("tried", 1, Tries(3), 4)
+
+
+def test_tries_are_stored_while_delivery_is_tried(records: DeliveryStates) -> None:
+    message, tries = DeliveryMessage(ONE), Tries(3, LATE_MS, 2)
+    records.record_attempt(message, tries, records.state(message))
+    assert records.state(message).tries == tries
+
+
+class ExpiringViews(SqliteViews):
+    """Records when each record expires."""
+
+    expiries: dict[tuple[str, int], int | None]
+
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        self.expiries.update(((change.record.view, change.record.version), change.expires_s) for change in changes)
+        return super().put(changes)
+
+
+def test_records_expire_except_while_parked(tmp_path: Path) -> None:
+    database = Database(tmp_path / "expiring.sqlite", SCHEMA)
+    views = ExpiringViews(database)
+    views.expiries = {}
+    records, message = DeliveryStates(views, lambda: LATE_MS), DeliveryMessage(ONE)
+    records.record_attempt(message, Tries(1, LATE_MS), records.state(message))
+    park(records)
+    assert records.mark_retried(DeliveryMessage(ONE, 1))
+    records.record_done(DeliveryMessage(ONE, 1), "sent", records.state(message))
+    in_two_weeks = LATE_MS // 1000 + RECORD_TTL_S
+    assert views.expiries == {
+        ("1/delivery/ops", 1): in_two_weeks,
+        ("1/parked/ops", 1): None,
+        ("1/delivery/ops", 2): None,
+        ("1/parked/ops", 2): in_two_weeks,
+        ("1/delivery/ops", 3): in_two_weeks,
+    }
+    database.close()
 
 
 class PostponingClient:

@@ -17,7 +17,7 @@ from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SCHEMA, SqliteOutbox
-from chalicelib.domain.notifications.delivery import MAX_TRIES, Delivery, DeliveryFailed, Dropped, Parked
+from chalicelib.domain.notifications.delivery import Delivery, DeliveryFailed, Dropped, Parked, Postponed
 from chalicelib.lambda_events import sqs
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import deliver_batch
@@ -29,6 +29,7 @@ from tests.torture.stores import REGION
 TEST_TIMEOUT_S = 60.0
 POLL_INTERVAL_S = 0.02
 BUSY = DeliveryFailed("the channel is busy", 0.0)
+RATE_LIMITED = Postponed("too many messages", 0.0)
 REFUSED = DeliveryFailed("the channel refuses it", None)
 
 
@@ -213,10 +214,19 @@ def test_refused_delivery_is_parked_and_next_is_sent(under_test: OutboxUnderTest
 
 def test_parked_delivery_counts_its_tries(under_test: OutboxUnderTest) -> None:
     delivery = a_delivery()
-    under_test.deliverer.set_outcomes(delivery, *[BUSY] * (MAX_TRIES - 1), REFUSED)
+    under_test.deliverer.set_outcomes(delivery, *[BUSY] * 6, REFUSED)
     under_test.put(delivery)
     under_test.deliver_until_parked(delivery)
-    assert [parked.tries for parked in under_test.parked()] == [MAX_TRIES]
+    assert [parked.tries for parked in under_test.parked()] == [7]
+
+
+def test_rate_limited_attempts_do_not_count(under_test: OutboxUnderTest) -> None:
+    delivery = a_delivery()
+    under_test.deliverer.set_outcomes(delivery, RATE_LIMITED, RATE_LIMITED, BUSY, RATE_LIMITED, BUSY, REFUSED)
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    assert [tries for _, tries in under_test.deliverer.tries] == [1, 1, 1, 2, 2, 3]
+    assert [parked.tries for parked in under_test.parked()] == [3]
 
 
 def test_put_of_parked_delivery_keeps_it_parked(under_test: OutboxUnderTest) -> None:

@@ -11,6 +11,7 @@ from chalicelib.domain.errors import SessionTaken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
+from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.reading.retention import Retention
@@ -145,6 +146,15 @@ def test_append_with_retention_sets_ttl_except_configuration(tables: Tables) -> 
     catch_up(projector(views), 1, log, views)
     tables.client.call("DeleteItem", {"TableName": tables.log, "Key": commit_key(1, 1)})
     assert log.head(1) == commit.head
+
+
+def test_put_record_sets_ttl_only_if_it_expires(tables: Tables) -> None:
+    views = DynamoViews(tables.client, tables.views, threads=1)
+    kept, expiring = Record("1/delivery/ops", "a", 1, "{}"), Record("1/delivery/ops", "b", 1, "{}")
+    assert views.put([ConditionalWrite(kept, None), ConditionalWrite(expiring, None, NOW_S)]) == []
+    items = tables.client.call("Scan", {"TableName": tables.views})["Items"]
+    assert {item["item"]["S"]: item.get("ttl") for item in items} == {"a": None, "b": {"N": str(NOW_S)}}
+    assert views.get("1/delivery/ops", ["a", "b"]) == {"a": kept, "b": expiring}
 
 
 def test_retention_boundary_takes_one_call_once_known(tables: Tables, calls: CallList) -> None:

@@ -7,7 +7,7 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.domain.errors import Unavailable, Undeliverable
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.notifications.delivery import DeliveryFailed, Mail, Sent, SlackPost, retry_delay_s
+from chalicelib.domain.notifications.delivery import DeliveryFailed, Mail, Sent, SlackPost
 from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.inbox import Inbox
@@ -53,11 +53,10 @@ def test_delivery_during_store_outage_is_retried(database: Database, world: Worl
     registry.put(1, "ops", configuration)
     appender.append(append("/job/1"))
     messages = MessageBuilder(TemplateRenderer(None), LogReader(log, NoViews()), lambda _: None, MessageDefaults())
-    deliverer = Deliverer(registry, log, messages, NoChannel(), NoChannel(), Inbox(appender))
+    deliverer = Deliverer(registry, log, messages, NoChannel(), NoChannel(), Inbox(appender), jitter=lambda: 1.0)
     log.is_down = True
-    assert [deliverer.attempt(a_delivery(), tries) for tries in (1, 2)] == [
-        DeliveryFailed("Unavailable: no answer", retry_delay_s(tries, None)) for tries in (1, 2)
+    assert [deliverer.attempt(a_delivery(), tries, 0.0) for tries in (1, 2)] == [
+        DeliveryFailed("Unavailable: no answer", delay_s) for delay_s in (2.0, 8.0)
     ]
-    assert retry_delay_s(1, None) is not None
     log.is_down = False
-    assert deliverer.attempt(a_delivery(), 3) == Sent()
+    assert deliverer.attempt(a_delivery(), 3, 10.0) == Sent()

@@ -13,18 +13,23 @@ from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.errors import BadInput, Unavailable
 from chalicelib.domain.notifications.delivery import (
-    MAX_TRIES,
+    MAX_UNFINISHED_TRIES,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
     Dropped,
     Parked,
+    Postponed,
     Sent,
+    Tries,
 )
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.services.notifications.attempt import TRIES_EXHAUSTED
 from chalicelib.services.notifications.queue_worker import (
     ERROR_RETRY_S,
+    MANY_RECEIVES,
+    MANY_RECEIVES_DELAY_S,
+    MAX_MESSAGE_AGE_MS,
     MIN_REMAINING_MS,
     as_delivery_queue,
     deliver_batch,
@@ -34,6 +39,7 @@ from tests.adapters.channels.queues import FakeDeliverer, a_delivery
 NOW_MS = 1_700_000_000_000
 BARRIER_TIMEOUT_S = 30.0
 BUSY = DeliveryFailed("the channel is busy", 8.0)
+RATE_LIMITED = Postponed("too many messages", 20.0)
 REFUSED = DeliveryFailed("the channel refuses it", None)
 
 
@@ -41,7 +47,7 @@ class FakeQueue(DeliveryStates):
     """Stores states as SqsOutbox does, records postponed messages, and fails on request."""
 
     def __init__(self, views: SqliteViews) -> None:
-        super().__init__(views)
+        super().__init__(views, lambda: NOW_MS)
         self.postponed: list[tuple[list[str], float]] = []
         self.fails: set[str] = set()
 
@@ -53,9 +59,9 @@ class FakeQueue(DeliveryStates):
         self._fail_if("record_done")
         super().record_done(queued, state, seen)
 
-    def park(self, queued: DeliveryMessage, parked: Parked, seen: DeliveryState) -> None:
+    def park(self, queued: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         self._fail_if("park")
-        super().park(queued, parked, seen)
+        super().park(queued, tries, error, seen)
 
     def postpone(self, receipts: Sequence[str], pause_s: float) -> None:
         self._fail_if("postpone")
@@ -95,7 +101,7 @@ def a_message(n: int, delivery: Delivery | None = None, receives: int = 1, retry
     """The n-th message of its queue, by default with the delivery of session n."""
     delivery = delivery or a_delivery(n)
     return ReceivedMessage(
-        f"m{n}", f"r{n}", f"{delivery.observer}{delivery.key}", n, receives, DeliveryMessage(delivery, retry)
+        f"m{n}", f"r{n}", f"{delivery.observer}{delivery.key}", n, receives, NOW_MS, DeliveryMessage(delivery, retry)
     )
 
 
@@ -134,12 +140,40 @@ def test_repeat_in_same_batch_is_ignored(function: Function) -> None:
     assert function.sent == ["1.1.1/ops"]
 
 
-def test_message_is_parked_after_five_tries(function: Function) -> None:
-    function.deliverer.set_outcomes(a_delivery(1), *[BUSY] * (MAX_TRIES - 1), REFUSED)
-    failed = [function(a_message(1, receives=n)) for n in range(1, MAX_TRIES + 1)]
-    assert failed == [["m1"]] * (MAX_TRIES - 1) + [[]]
-    assert function.deliverer.tries == [("1.1.1/ops", n) for n in range(1, MAX_TRIES + 1)]
-    assert function.parked == [Parked(a_delivery(1), MAX_TRIES, "the channel refuses it", NOW_MS)]
+def test_message_is_tried_until_it_is_refused(function: Function) -> None:
+    function.deliverer.set_outcomes(a_delivery(1), *[BUSY] * 9, REFUSED)
+    failed = [function(a_message(1, receives=n)) for n in range(1, 11)]
+    assert failed == [["m1"]] * 9 + [[]]
+    assert function.deliverer.tries == [("1.1.1/ops", n) for n in range(1, 11)]
+    assert function.parked == [Parked(a_delivery(1), 10, "the channel refuses it", NOW_MS)]
+
+
+def test_time_of_first_try_is_kept(function: Function) -> None:
+    function.deliverer.set_outcomes(a_delivery(1), RATE_LIMITED, BUSY, RATE_LIMITED, BUSY)
+    tries = []
+    for n in range(1, 5):
+        function(a_message(1, receives=n))
+        tries.append(function.queue.state(DeliveryMessage(a_delivery(1))).tries)
+    assert tries == [Tries(), Tries(1, NOW_MS), Tries(1, NOW_MS), Tries(2, NOW_MS)]
+    assert function.queue.postponed == [(["r1"], 20.0), (["r1"], 8.0), (["r1"], 20.0), (["r1"], 8.0)]
+
+
+def test_message_received_many_times_waits_longer(function: Function) -> None:
+    """SQS gives a message up after 1,000 receives, but it may be rate limited for days."""
+    function.deliverer.set_outcomes(a_delivery(1), RATE_LIMITED, RATE_LIMITED)
+    function(a_message(1, receives=MANY_RECEIVES))
+    function(a_message(1, receives=MANY_RECEIVES + 1))
+    assert function.queue.postponed == [(["r1"], 20.0), (["r1"], MANY_RECEIVES_DELAY_S)]
+    assert MANY_RECEIVES + 14 * 24 * 3600 / MANY_RECEIVES_DELAY_S < 1_000
+
+
+@pytest.mark.parametrize("outcome", [BUSY, RATE_LIMITED], ids=["busy", "rate limited"])
+def test_message_is_parked_before_queue_deletes_it(outcome: DeliveryOutcome, function: Function) -> None:
+    function.deliverer.set_outcomes(a_delivery(1), outcome, outcome)
+    kept = replace(a_message(1), sent_ms=NOW_MS - MAX_MESSAGE_AGE_MS)
+    assert function(kept) == ["m1"]
+    assert function(replace(kept, sent_ms=kept.sent_ms - 1, receives=2)) == []
+    assert [parked.delivery for parked in function.parked] == [a_delivery(1)]
 
 
 def test_message_behind_failing_one_loses_no_tries(function: Function) -> None:
@@ -158,20 +192,20 @@ class CrashingDeliverer:
     def __init__(self) -> None:
         self.tries: list[int] = []
 
-    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
-        del delivery
+    def attempt(self, delivery: Delivery, tries: int, elapsed_s: float) -> DeliveryOutcome:
+        del delivery, elapsed_s
         self.tries.append(tries)
         raise SystemExit
 
 
 def test_message_that_kills_function_is_finally_parked(function: Function) -> None:
     crashing = replace(function, deliverer=CrashingDeliverer())
-    for receives in range(1, MAX_TRIES + 2):
+    for receives in range(1, MAX_UNFINISHED_TRIES + 2):
         with pytest.raises(SystemExit):
             crashing(a_message(1, receives=receives), a_message(2, receives=receives))
     assert crashing.deliverer.tries == [1, 1, 2, 3, 4, 5]
     assert function(a_message(1, receives=7), a_message(2, receives=7)) == []
-    assert function.parked == [Parked(a_delivery(1), MAX_TRIES, TRIES_EXHAUSTED, NOW_MS)]
+    assert function.parked == [Parked(a_delivery(1), MAX_UNFINISHED_TRIES, TRIES_EXHAUSTED, NOW_MS)]
     assert function.deliverer.tries == [("1.2.1/ops", 1)]
 
 
@@ -207,6 +241,13 @@ def test_unavailable_state_prevents_attempts(function: Function) -> None:
     assert (function.sent, function.queue.postponed) == ([], [(["r1", "r2"], ERROR_RETRY_S)])
 
 
+def test_unavailable_state_delays_grow_to_five_minutes(function: Function) -> None:
+    function.queue.fails = {"state"}
+    for receives in (1, 2, 3, 900):
+        function(a_message(1, receives=receives))
+    assert [delay_s for _, delay_s in function.queue.postponed] == [10.0, 20.0, 40.0, 300.0]
+
+
 def test_sent_message_is_done_even_if_recording_fails(function: Function, caplog: pytest.LogCaptureFixture) -> None:
     function.queue.fails = {"record_done"}
     assert function(a_message(1), a_message(2)) == []
@@ -239,9 +280,9 @@ class SynchronizedDeliverer(FakeDeliverer):
         super().__init__()
         self._barrier = threading.Barrier(threads, timeout=BARRIER_TIMEOUT_S)
 
-    def attempt(self, delivery: Delivery, tries: int) -> DeliveryOutcome:
+    def attempt(self, delivery: Delivery, tries: int, elapsed_s: float) -> DeliveryOutcome:
         self._barrier.wait()
-        return super().attempt(delivery, tries)
+        return super().attempt(delivery, tries, elapsed_s)
 
 
 def test_hanging_channel_does_not_block_other_groups(function: Function) -> None:
