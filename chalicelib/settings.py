@@ -66,6 +66,8 @@ class Settings:
     """`boto3`, or empty for the small client of Annals."""
     function: str
     """Name of this Lambda function. Empty elsewhere."""
+    stack: str
+    """Name of this function's CloudFormation stack. A dimension of its metrics."""
     tracing: bool
     """Whether a Lambda function sends traces to X-Ray."""
     data_dir: Path
@@ -136,6 +138,7 @@ class Settings:
             store=get("STORE") or ("dynamodb" if on_lambda else "sqlite"),
             aws_client=get("AWS_CLIENT") or "",
             function=function,
+            stack=get("STACK") or "",
             tracing=get("TRACING") == "on",
             data_dir=Path(get("DATA_DIR") or "data"),
             private_data=get("PRIVATE_DATA") != "no",

@@ -41,8 +41,8 @@ ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] 
 class FunctionTelemetry:
     """Telemetry of one Lambda function, which handles one invocation at a time."""
 
-    def __init__(self, function: str, tracing: bool) -> None:
-        self.measure = MetricCollector()
+    def __init__(self, function: str, stack: str, tracing: bool) -> None:
+        self.measure = MetricCollector({"stack": stack} if stack else {})
         self._logger = Logger(
             service=SERVICE, logger_handler=_Stdout(), logger_formatter=_formatter(), function_name=function
         )
@@ -73,9 +73,13 @@ class FunctionTelemetry:
 
 
 class MetricCollector:
-    """Implements `Measure`: collects the metrics of an invocation. Thread-safe."""
+    """Implements `Measure`: collects the metrics of an invocation. Thread-safe.
 
-    def __init__(self) -> None:
+    All metrics have the common dimensions, so that the stages of an account are separate.
+    """
+
+    def __init__(self, common_dimensions: Mapping[str, str] | None = None) -> None:
+        self._common_dimensions = dict(common_dimensions or {})
         self._lock = threading.Lock()
         self._values: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
         # A service name would become a dimension of all metrics.
@@ -99,8 +103,10 @@ class MetricCollector:
     def _emf_document(self, dimensions: dict[str, str], values: dict[str, float]) -> dict[str, Any]:
         metrics = self._metrics
         metrics.clear_metrics()
+        for dimension, text in self._common_dimensions.items():
+            metrics.add_dimension(dimension, text)
         if dimensions:
-            metrics.add_dimensions(**dimensions)
+            metrics.add_dimensions(**self._common_dimensions, **dimensions)
         for name, value in values.items():
             metrics.add_metric(name, "Milliseconds" if name in AGE_METRICS else "Count", value)
         return {**metrics.serialize_metric_set()}

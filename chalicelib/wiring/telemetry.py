@@ -29,7 +29,7 @@ def function_telemetry() -> FunctionTelemetry | None:
         return None
     from chalicelib.telemetry import FunctionTelemetry  # noqa: PLC0415  (only Lambda functions have Powertools)
 
-    return FunctionTelemetry(settings.function, settings.tracing)
+    return FunctionTelemetry(settings.function, settings.stack, settings.tracing)
 
 
 def telemetry_middleware(event: Any, get_response: Callable[[Any], T]) -> T:

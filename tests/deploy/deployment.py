@@ -85,7 +85,7 @@ class Deployment:
 
     @cached_property
     def environment(self) -> dict[str, str]:
-        """The functions' environment variables."""
+        """The authorizer's environment variables."""
         configuration = self.aws("lambda").get_function_configuration(FunctionName=self.resources["Bearer"])
         variables: dict[str, str] = configuration["Environment"]["Variables"]
         return variables

@@ -43,8 +43,9 @@ def required_permissions(service: str, operation: str, params: Mapping[str, Any]
             queue = PurePosixPath(params["QueueUrl"]).name
             yield Permission(f"sqs:{operation.removesuffix('Batch')}", place.arn("sqs", queue))
         case "ses", "SendEmail" if "Raw" in params["Content"]:
-            sender = place.arn("ses", f"identity/{params['FromEmailAddress']}")
-            yield from (Permission(action, sender) for action in RAW_MAIL_ACTIONS)
+            # The identity may have a default configuration set, which IAM checks, too.
+            for resource in (f"identity/{params['FromEmailAddress']}", "configuration-set/default"):
+                yield from (Permission(action, place.arn("ses", resource)) for action in RAW_MAIL_ACTIONS)
         case "s3", "GetObject" | "PutObject":
             yield Permission(f"s3:{operation}", f"arn:aws:s3:::{params['Bucket']}/{params['Key']}")
         case "glue", "StartJobRun":

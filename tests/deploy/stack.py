@@ -32,7 +32,8 @@ class Stack:
 
     def environment(self) -> dict[str, str]:
         """The functions' environment variables, except conditional ones."""
-        variables = self.template["Globals"]["Function"]["Environment"]["Variables"]
+        functions = self.template["Globals"]["Function"], self.template["Resources"]["Bearer"]["Properties"]
+        variables = {name: value for one in functions for name, value in one["Environment"]["Variables"].items()}
         return {name: self.resolve(value) for name, value in variables.items() if "Fn::If" not in value}
 
     def allowed_permissions(self, function: str) -> set[Permission]:

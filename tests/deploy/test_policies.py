@@ -43,6 +43,7 @@ PATTERNS = {
     "arn:${AWS::Partition}:s3:::${AWS::StackName}-${AWS::AccountId}-${AWS::Region}/lake/reports/*": "a page each",
     "arn:${AWS::Partition}:s3:::${AWS::StackName}-${AWS::AccountId}-${AWS::Region}/lake/_new_pages/*": "a list per run",
     "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:identity/*": "each observer may have another sender",
+    "arn:${AWS::Partition}:ses:${AWS::Region}:${AWS::AccountId}:configuration-set/*": "and each a default set",
 }
 """Resource patterns in policies, and why they cannot be exact."""
 

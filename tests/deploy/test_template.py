@@ -120,6 +120,45 @@ def test_stream_mappings_limit_retries(name: str) -> None:
     assert mapping["DestinationConfig"]["OnFailure"]["Destination"] == {"Fn::GetAtt": ["StreamFailureQueue", "Arn"]}
 
 
+@pytest.mark.parametrize("alarm", ["ParkedDeliveriesAlarm", "ConflictsAlarm"])
+def test_alarms_on_own_metrics_are_per_stack(alarm: str) -> None:
+    properties = load_template()["Resources"][alarm]["Properties"]
+    assert properties["Dimensions"] == [{"Name": "stack", "Value": {"Ref": "AWS::StackName"}}]
+
+
+def test_dashboard_shows_own_metrics_per_stack() -> None:
+    text, _ = load_template()["Resources"]["Dashboard"]["Properties"]["DashboardBody"]["Fn::Sub"]
+    own = re.findall(r'\["Annals", "\w+",? ?(.*)\]', text)
+    assert len(own) == 5
+    assert all(rest.startswith('"stack", "${AWS::StackName}"') for rest in own)
+
+
+def test_overdue_reports_raise_alarm_after_26_hours() -> None:
+    alarm = load_template()["Resources"]["ReportsOverdueAlarm"]
+    properties = alarm["Properties"]
+    periods = {metric["MetricStat"]["Period"] for metric in properties["Metrics"] if "MetricStat" in metric}
+    assert alarm["Condition"] == "HasGlue"
+    assert (periods, properties["EvaluationPeriods"]) == ({3600}, 26)
+
+
+def test_only_authorizer_has_the_signing_key() -> None:
+    template = load_template()
+    assert "JwtKey" not in json.dumps(template["Globals"])
+    assert [name for name, one in template["Resources"].items() if "JwtKey" in json.dumps(one)] == ["Bearer"]
+
+
+def test_outputs_name_functions_and_queues() -> None:
+    outputs = load_template()["Outputs"]
+    assert outputs["PublishFunctionName"]["Value"] == {"Ref": "Publish"}
+    queues = [name for name, one in load_template()["Resources"].items() if one.get("Type") == "AWS::SQS::Queue"]
+    assert {output["Value"].get("Ref") for output in outputs.values()} >= set(queues)
+
+
+def test_views_table_has_backups() -> None:
+    properties = load_template()["Resources"]["ViewsTable"]["Properties"]
+    assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
+
+
 def test_log_table_has_backups_and_deletion_protection() -> None:
     table = load_template()["Resources"]["LogTable"]
     properties = table["Properties"]

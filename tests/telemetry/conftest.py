@@ -32,6 +32,7 @@ def components(
         mail.create_email_identity(EmailIdentity="annals@example.org")
     environment = {
         "AWS_LAMBDA_FUNCTION_NAME": FUNCTION,
+        "STACK": "annals-test",
         "AWS_ENDPOINT_URL": ministack,
         "LOG_TABLE": ministack_tables[0],
         "VIEWS_TABLE": ministack_tables[1],

@@ -15,6 +15,8 @@ from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.http.auth.authorizer import bearer
 
 UNITS = {"Count", "Milliseconds"}
+COMMON_DIMENSIONS = ["stack"]
+"""Dimensions of all metrics."""
 FUNCTION = "annals-test"
 MEMBER = {
     "user": "anna",
@@ -51,21 +53,21 @@ class Output:
 
     @property
     def metrics(self) -> dict[str, float]:
-        """Metrics without dimensions, summed."""
+        """Metrics without dimensions of their own, summed."""
         totals: dict[str, float] = {}
         for line in self.lines:
-            for name, value in _values(line).items() if [] in _dimensions(line) else ():
+            for name, value in _values(line).items() if COMMON_DIMENSIONS in _dimensions(line) else ():
                 totals[name] = totals.get(name, 0) + value
         return totals
 
     @property
     def metrics_by_dimension(self) -> dict[tuple[str, ...], dict[str, float]]:
-        """Metrics by the values of their dimensions."""
+        """Metrics by the values of their own dimensions."""
         return {
-            tuple(line[name] for name in names): _values(line)
+            tuple(line[name] for name in names if name not in COMMON_DIMENSIONS): _values(line)
             for line in self.lines
             for names in _dimensions(line)
-            if names
+            if names != COMMON_DIMENSIONS
         }
 
 

@@ -58,7 +58,8 @@ def test_append_measures_commits_events_and_units(aws: Lambda) -> None:
     (line,) = written.lines
     check_embedded_metrics(line)
     assert written.metrics == {"WriteUnits": 1, "Commits": 1, "Events": 2}
-    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [[]]
+    assert line["_aws"]["CloudWatchMetrics"][0]["Dimensions"] == [["stack"]]
+    assert line["stack"] == "annals-test"
 
 
 def test_append_with_key_measures_transaction_units(aws: Lambda) -> None:
@@ -98,7 +99,7 @@ def test_append_retried_by_client_measures_retry(
 
 def test_refused_request_writes_no_metrics(aws: Lambda) -> None:
     assert aws.api(request("POST", "/events", "{"))["statusCode"] == 400
-    assert aws.authorizer("Bearer bad.token.value") is None
+    assert aws.authorizer("Bearer bad.token.value")["policyDocument"]["Statement"][0]["Effect"] == "Deny"
     assert aws.read_output().text == ""
 
 

@@ -13,7 +13,10 @@ class Uploads:
     """The bucket for deployment files. Created on first use."""
 
     def __init__(self, bucket: str | None = None) -> None:
-        self.bucket = bucket or f"annals-packages-{clients.account()}-{clients.region()}"
+        account = clients.account()
+        self.bucket = bucket or f"annals-packages-{account}-{clients.region()}"
+        # The name can be guessed. S3 refuses every call if the bucket belongs to another account.
+        self._owner = {"Bucket": self.bucket, "ExpectedBucketOwner": account}
         self._s3 = clients.client("s3")
         self._create_bucket()
 
@@ -35,32 +38,31 @@ class Uploads:
         endpoint = clients.endpoint()
         if endpoint:
             return f"{endpoint}/{self.bucket}/{key}"
-        return f"https://{self.bucket}.s3.{clients.region()}.{_domain(clients.region())}/{key}"
+        return f"https://{self.bucket}.s3.{clients.region()}.{domain_of_region(clients.region())}/{key}"
 
     def _upload(self, key: str, content: bytes) -> str:
-        if not _exists(lambda: self._s3.head_object(Bucket=self.bucket, Key=key)):
-            self._s3.put_object(Bucket=self.bucket, Key=key, Body=content)
+        if not _exists(lambda: self._s3.head_object(**self._owner, Key=key)):
+            self._s3.put_object(**self._owner, Key=key, Body=content)
         return key
 
     def _create_bucket(self) -> None:
-        if _exists(lambda: self._s3.head_bucket(Bucket=self.bucket)):
+        if _exists(lambda: self._s3.head_bucket(**self._owner)):
             return
         region = clients.region()
         # S3 rejects us-east-1 as a location constraint.
         location = {} if region == "us-east-1" else {"CreateBucketConfiguration": {"LocationConstraint": region}}
         self._s3.create_bucket(Bucket=self.bucket, **location)
         private = ("BlockPublicAcls", "IgnorePublicAcls", "BlockPublicPolicy", "RestrictPublicBuckets")
-        self._s3.put_public_access_block(
-            Bucket=self.bucket, PublicAccessBlockConfiguration=dict.fromkeys(private, True)
-        )
+        self._s3.put_public_access_block(**self._owner, PublicAccessBlockConfiguration=dict.fromkeys(private, True))
 
 
 def _hash(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:32]
 
 
-def _domain(region: str) -> str:
-    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+def domain_of_region(region: str) -> str:
+    suffixes = {"cn": "amazonaws.com.cn", "eusc": "amazonaws.eu"}
+    return suffixes.get(region.partition("-")[0], "amazonaws.com")
 
 
 def _exists(head: Callable[[], object]) -> bool:
