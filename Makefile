@@ -14,6 +14,7 @@
 # make destroy   delete a stage with its data, unless it is protected
 # make restore   restore commits that the log of a stage lost: STAGE=prod TO=2026-11-16T10:00:00Z, or TABLE=name;  DRY=1
 # make retire    delete the events of an organization: STAGE=prod ORG=acme;  BEFORE=time
+# make mutate    put bugs into copies of the code and count those that the tests notice;  ARGS="--count 20 --only domain"
 # make torture   fault injection;  make bench, make bench-spark  benchmarks; see docs/
 .DEFAULT_GOAL := help
 SHELL := /bin/bash
@@ -28,7 +29,7 @@ export DATA_DIR
 # The tests start hundreds of servers, which should not compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
+.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format mutate torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -87,6 +88,9 @@ check: .venv/dev
 format: .venv/dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+mutate: .venv/dev
+	@$(BIN)/python -m tests.mutation $(ARGS)
 
 torture: .venv/dev .venv-ministack/ready tests/dynamodb_local/node_modules
 	$(BIN)/python -m tests.torture $(ARGS)
