@@ -12,6 +12,7 @@
 # make package   build the package and the CloudFormation template: STAGE=dev, test or prod
 # make deploy    deploy a stage to AWS; shows the changes and asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
 # make destroy   delete a stage with its data, unless it is protected
+# make smoke     check a deployed stage, the first hour on AWS: STAGE=dev;  ONLY=2,3
 # make restore   restore commits that the log of a stage lost: STAGE=prod TO=2026-11-16T10:00:00Z, or TABLE=name;  DRY=1
 # make retire    delete the events of an organization: STAGE=prod ORG=acme;  BEFORE=time
 # make mutate    put bugs into copies of the code and count those that the tests notice;  ARGS="--count 20 --only domain"
@@ -29,7 +30,7 @@ export DATA_DIR
 # The tests start hundreds of servers, which should not compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format mutate torture bench bench-spark package deploy destroy restore retire cloud api-docs preview clean
+.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format mutate torture bench bench-spark package deploy destroy smoke restore retire cloud api-docs preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -110,6 +111,9 @@ deploy: .venv/cloud $(if $(AWS_ENDPOINT_URL),.venv-sam/ready)
 
 destroy: .venv/cloud
 	@$(BIN)/python -m infra.deploy.stack.destroy --stage "$(STAGE)" $(if $(filter 1,$(YES)),--yes)
+
+smoke: .venv/cloud
+	@$(BIN)/python -m infra.deploy.smoke.smoke --stage "$(STAGE)" $(if $(ONLY),--only "$(ONLY)") $(if $(filter 1,$(YES)),--yes)
 
 restore: .venv/cloud
 	@$(BIN)/python -m infra.deploy.data.restore --stage "$(STAGE)" $(if $(TO),--to "$(TO)") $(if $(TABLE),--table "$(TABLE)") $(if $(filter 1,$(DRY)),--dry-run) $(if $(filter 1,$(YES)),--yes)

@@ -32,6 +32,7 @@ MODULES = {
     "retire": "data.retire",
     "rebuild": "data.rebuild",
     "local": "local.local",
+    "smoke": "smoke.smoke",
 }
 """Modules of the commands."""
 ROOT = Path(__file__).parents[2]
