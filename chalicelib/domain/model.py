@@ -10,14 +10,16 @@ def is_whole_number(value: object) -> TypeGuard[int | float]:
     return not isinstance(value, bool) and (isinstance(value, int) or (isinstance(value, float) and value.is_integer()))
 
 
-def _reject_bool(value: object) -> object:
+def _check_whole_number(value: object) -> object:
     if isinstance(value, bool):
         raise ValueError("expected a number, not true or false")
+    if isinstance(value, str) and ("_" in value or value != value.strip()):
+        raise ValueError("a number has digits only, without spaces and underscores")
     return value
 
 
-WholeNumber = Annotated[int, BeforeValidator(_reject_bool)]
-"""Unlike `int`, does not accept true as 1."""
+WholeNumber = Annotated[int, BeforeValidator(_check_whole_number)]
+"""Unlike `int`, does not accept true as 1, nor 1_000 or texts with spaces."""
 
 
 class Model(BaseModel):

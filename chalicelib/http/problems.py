@@ -11,7 +11,7 @@ from pydantic_core import to_json
 
 from chalicelib.domain import errors
 from chalicelib.domain.redaction import safe_description
-from chalicelib.http.responses import DeferredResponse, SuspendableResponse
+from chalicelib.http.responses import DATA, DeferredResponse, SuspendableResponse
 
 P = ParamSpec("P")
 
@@ -108,6 +108,6 @@ def problem(
     content = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
     return Response(
         to_json({**content, **(members or {})}).decode(),
-        {"Content-Type": "application/problem+json", "Cache-Control": "no-store", **(headers or {})},
+        {"Content-Type": "application/problem+json", **DATA, **(headers or {})},
         status.value,
     )

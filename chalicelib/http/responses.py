@@ -21,9 +21,11 @@ from chalicelib.domain.queries.page import Page
 
 Headers = dict[str, str | list[str]]
 
-JSON: Headers = {"Content-Type": "application/json", "Cache-Control": "no-store"}
-NDJSON: Headers = {"Content-Type": "application/x-ndjson", "Cache-Control": "no-store"}
-SSE: Headers = {"Content-Type": "text/event-stream", "Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+DATA: Headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+"""Headers of all responses with data: no caches, and no guesses of browsers about the content."""
+JSON: Headers = {"Content-Type": "application/json", **DATA}
+NDJSON: Headers = {"Content-Type": "application/x-ndjson", **DATA}
+SSE: Headers = {"Content-Type": "text/event-stream", **DATA, "X-Accel-Buffering": "no"}
 
 IDEMPOTENT_REPLAYED: Headers = {"Idempotent-Replayed": "true"}
 RETURN_MINIMAL = "return=minimal"

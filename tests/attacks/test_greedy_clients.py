@@ -19,7 +19,7 @@ from tests.serving import TIMEOUT_S, Server, run_server
 pytestmark = pytest.mark.serial
 
 FLOOD_CLIENTS = 20
-SMALL_REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+SMALL_REQUEST = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 MAX_CONNECTION_KB = 500
 """Maximum memory per flooding connection, without socket buffers."""
 MAX_PARSING_MB = 250

@@ -127,6 +127,8 @@ FEEDS = {
     "a limit too large": Case(r"^limit: .*1000000", f"{API}/event?limit=1000001"),
     "a limit too small": Case(r"^limit: .*-1000000", f"{API}/event?limit=-1000001"),
     "after is not a number": Case(r"^after: .*integer", f"{API}/event?after=now"),
+    "after with an underscore": Case(r"^after: a number has digits only", "/events?after=1_000"),
+    "after with a space": Case(r"^after: a number has digits only", "/events?after=%201"),
     "after is negative": Case(r"^after: .*greater than or equal to 0", f"{API}/event?after=-1"),
     "after beyond 53 bits": Case(r"^after: .*less than 9007199254740992", f"{API}/event?after=9007199254740992"),
     "a bad timeout": Case(

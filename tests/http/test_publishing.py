@@ -56,6 +56,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
     )
     assert before - 1000 <= at <= time.time_ns() // 1000
     assert (response.headers["content-type"], response.headers["cache-control"]) == ("application/json", NO_CACHE)
+    assert response.headers["x-content-type-options"] == "nosniff"
     assert member.read_log() == {**response.json(), "moreFollows": False}
 
 

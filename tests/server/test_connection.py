@@ -56,7 +56,7 @@ def test_connection_pipelined_requests_are_parsed_in_order() -> None:
 
 
 def test_connection_input_after_connection_close_is_rejected() -> None:
-    last = POST.replace(b"Host: a", b"Connection: close")
+    last = POST.replace(b"Host: a", b"Host: a\r\nConnection: close")
     request, rejection = receive([POST + b"hello", last + b"hello", POST + b"hello"])[1:]
     assert (request[1], isinstance(rejection, str)) == (False, True)
 

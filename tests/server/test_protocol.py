@@ -84,7 +84,7 @@ def test_path_of_thousands_of_slashes_is_404(method: str, victim: Server) -> Non
 def test_thousands_of_upgrade_requests_are_all_answered(victim: Server) -> None:
     member = victim.organization()
     head, _, body = post(member, "a", Expect="100-continue").partition(b"\r\n\r\n")
-    wish = b"POST /x HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\n"
+    wish = b"POST /x HTTP/1.1\r\nHost: x\r\nConnection: upgrade\r\nUpgrade: x\r\nContent-Length: 0\r\n\r\n"
     with RawConnection(victim) as wire:
         wire.send(head + b"\r\n\r\n")
         assert wire.response().status == 100
@@ -224,6 +224,7 @@ INVALID = {
     "TLS": bytes.fromhex("16030100c8010000c40303") + b"\x5a" * 200,
     "HTTP/2": b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     "another version": b"GET /health HTTP/9.9\r\n\r\n",
+    "no Host header": b"GET /health HTTP/1.1\r\n\r\n",
     "an unknown method": b"FETCH /health HTTP/1.1\r\n\r\n",
     "a length that is not a number": b"POST /events HTTP/1.1\r\nContent-Length: ten\r\n\r\n",
     "a negative length": b"POST /events HTTP/1.1\r\nContent-Length: -1\r\n\r\n",

@@ -159,6 +159,8 @@ class RequestParser:
             raise RequestRejected(HTTPStatus.BAD_REQUEST, "Transfer-Encoding is not allowed in HTTP/1.0")
         if transfer_encoding is not None and transfer_encoding.lower() != "chunked":
             raise RequestRejected(HTTPStatus.NOT_IMPLEMENTED, "the only supported Transfer-Encoding is chunked")
+        if "host" not in self._headers and self._version == "1.1":
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request has no Host header, which HTTP/1.1 requires")
 
 
 def _origin_form(target: bytes) -> str:
