@@ -3,10 +3,11 @@
  * title, and a close function.
  */
 
-import { get, post } from "./api.js";
+import { Problem, get, post } from "./api.js";
 import { h, put } from "./dom.js";
-import { announce, problemNote, waiting } from "./parts/notes.js";
-import { here } from "./router.js";
+import { announce, emptyNote, problemNote, waiting } from "./parts/notes.js";
+import { statusOf } from "./parts/status.js";
+import { PAGES, here, link } from "./router.js";
 import * as session from "./session.js";
 import { shell } from "./shell.js";
 import { listen } from "./shortcuts.js";
@@ -66,11 +67,41 @@ async function entered(mine) {
 
 async function made(place) {
   try {
-    const module = await (VIEWS[place.page] ?? VIEWS.live)();
+    if (!(place.page in VIEWS)) return noSuchPage();
+    const module = await loaded(place.page);
     return await module.view(place);
   } catch (problem) {
+    if (problem.status === 0) return unreachable(problem);
     return { title: "Problem", element: h("div", { class: "page" }, problemNote(problem, show)) };
   }
+}
+
+/** The module of a view. A module that cannot be loaded means that the server is unreachable. */
+async function loaded(page) {
+  try {
+    return await VIEWS[page]();
+  } catch {
+    throw new Problem(0, "No connection", "The server cannot be reached. This page opens when the server is back.");
+  }
+}
+
+function unreachable(problem) {
+  const status = statusOf();
+  status.show({ name: "reconnecting", words: "The server cannot be reached" });
+  return {
+    title: "No connection",
+    element: h("div", { class: "page" }, problemNote(problem, show)),
+    close: () => status.close(),
+  };
+}
+
+function noSuchPage() {
+  const pages = PAGES.map(([page, title]) => h("a", { class: "button", href: link(page) }, title));
+  const words = `There is no page at ${location.hash}. Choose one of these:`;
+  return {
+    title: "No such page",
+    element: h("div", { class: "page" }, emptyNote("No such page", words, h("div", { class: "choices" }, pages))),
+  };
 }
 
 function showSignIn() {

@@ -32,6 +32,7 @@ export class Feed {
   #caughtUp = null;
   #wake = null;
   #isHeld = false;
+  #isConnected = false;
 
   /** `onEvents` receives lists of events, `onState` the connection state, `onTorn` the start of the log after a retention gap. */
   constructor({ parameters = {}, after, onEvents, onState = () => {}, onTorn = () => {} }) {
@@ -48,6 +49,7 @@ export class Feed {
   /** Start, or resume after `hold`. */
   start() {
     this.#isHeld = false;
+    this.#isConnected = false;
     this.#abort = new AbortController();
     addEventListener("online", this.#hurry);
     addEventListener("offline", this.#breakOff);
@@ -77,6 +79,7 @@ export class Feed {
     this.#setState("connecting", "Connecting");
     while (!signal.aborted) {
       try {
+        if (!this.#isConnected && !this.#polls) await this.#probe(signal);
         await (this.#polls ? this.#poll(signal) : this.#stream(signal));
       } catch (failure) {
         if (signal.aborted) return;
@@ -84,6 +87,14 @@ export class Feed {
         await this.#pause(signal);
       }
     }
+  }
+
+  /** Without streaming, as on AWS, the first response takes as long as a page. A short request shows the connection at once. */
+  async #probe(signal) {
+    const connection = this.#opened(signal);
+    const url = address("events", { ...this.#parameters, timeout: "0s", limit: 1, after: this.#after });
+    await (await send(url, { headers: { Accept: "application/json" }, signal: connection.signal })).text();
+    this.#connected();
   }
 
   async #stream(signal) {
@@ -185,12 +196,14 @@ export class Feed {
   }
 
   #connected() {
+    this.#isConnected = true;
     this.#setState("connected", this.#polls ? "Connected, by long poll" : "Connected");
   }
 
   /** Exponential backoff with jitter. */
   async #pause(signal) {
     this.#failures += 1;
+    this.#isConnected = false;
     const most = Math.min(MAX_BACKOFF_MS, 250 * 2 ** this.#failures);
     this.#setState("reconnecting", `Reconnecting, attempt ${this.#failures}`);
     await this.#sleep(most / 2 + (Math.random() * most) / 2, signal);

@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { icon } from "./icons.js";
 
 const LOOKS = [
-  ["good", "check", ["success", "succeeded", "complete", "active", "sent", "up to date", "would notify"]],
+  ["good", "check", ["success", "succeeded", "complete", "active", "sent", "up to date", "would be sent"]],
   [
     "bad",
     "cross",
@@ -34,7 +34,7 @@ const LOOKS = [
       "waiting",
       "waitingforresource",
       "behind",
-      "would not notify",
+      "would not be sent",
     ],
   ],
   [

@@ -1,8 +1,13 @@
 /* Formats times for people. An eventId is microseconds since 1970; all other times are ISO 8601 text. */
 
 const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DATE = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
+const ZONE = new Intl.DateTimeFormat("en-GB", { timeZoneName: "short" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });
-const WHOLE = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeStyle: "medium" });
+const WHOLE = new Intl.DateTimeFormat("en-GB", {
+  ...{ day: "numeric", month: "short", year: "numeric" },
+  ...{ hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" },
+});
 const STEPS = [
   [1, "s", 60],
   [60, "min", 60],
@@ -23,10 +28,21 @@ export function clock(at) {
   return `${CLOCK.format(whole)}.${String(whole % 1000).padStart(3, "0")}`;
 }
 
+/** 18:09:27.626 today, 16 Nov 18:09:27 this year, 2025-11-16 18:09 before. */
+export function moment(at, now = Date.now()) {
+  const [then, today] = [DATE.format(at), DATE.format(now)];
+  if (then === today) return clock(at);
+  return then.slice(0, 4) === today.slice(0, 4) ? day(at) : `${then} ${CLOCK.format(at).slice(0, 5)}`;
+}
+
+/** The browser's time zone: CET, UTC or GMT-5 */
+export const zone = (at = Date.now()) =>
+  ZONE.formatToParts(at).find((part) => part.type === "timeZoneName").value;
+
 /** 16 Nov 18:09:27 */
 export const day = (at) => (Number.isFinite(at) ? `${DAY.format(at)} ${CLOCK.format(at)}` : "–");
 
-/** 16 Nov 2026, 18:09:27 */
+/** 16 Nov 2026, 18:09:27 CET */
 export const whole = (at) => (Number.isFinite(at) ? WHOLE.format(at) : "–");
 
 /** 3 min ago */

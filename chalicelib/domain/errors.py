@@ -66,6 +66,10 @@ class NoSuchOrganization(NotFound):
 class Forbidden(Refused):
     """The caller is authenticated, but lacks the organization or the group."""
 
+    def __init__(self, reason: str, remedy: str = "") -> None:
+        super().__init__(f"{reason} {remedy}".strip())
+        self.reason = reason
+
 
 class ConditionFailed(Refused):
     """An event after the condition's position matches it."""

@@ -43,6 +43,8 @@ class ReplayRequest(Model):
     since: Timestamp | None = None
     until: EventId | None = None
     replay: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,40}$")] | None = None
+    dry_run: Annotated[bool, Field(alias="dryRun", strict=True)] = False
+    """Only count the deliveries."""
 
     @model_validator(mode="after")
     def _check_start(self) -> Self:
@@ -52,14 +54,14 @@ class ReplayRequest(Model):
 
 
 class PreviewRequest(Model):
-    """The body of a preview: a configuration, and an event. Default: the latest event that the observer matches."""
+    """The body of a preview: a configuration, and an event. Default: the latest that the observer would send."""
 
     configuration: Configuration
     event: Id | None = None
 
 
 class TestRequest(Model):
-    """The body of a test: an event. Default: the latest event that the observer matches."""
+    """The body of a test: an event. Default: the latest event that the observer would send."""
 
     __test__ = False  # pytest would collect it
 

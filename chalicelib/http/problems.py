@@ -90,7 +90,7 @@ def problem_from_error(error: errors.AnnalsError) -> Response:
     if isinstance(error, errors.ConditionFailed):
         members["eventId"] = error.event_id
     if isinstance(error, errors.Forbidden):
-        members["error"] = [str(error)]  # clients of push-jobs expect the message here
+        members["error"] = [error.reason]  # clients of push-jobs expect the message here
     return problem(status, str(error), members, {"Retry-After": _retry_after(error)} if status == 503 else {})
 
 

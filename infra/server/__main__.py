@@ -140,15 +140,18 @@ def _refresh(components: "Components", notifier: "CommitNotifier") -> None:
 
 def _print_greeting(url: str, data_dir: Path, token: str, sign_in_code: str) -> None:
     """Print how to use the server. The console's link works once."""
-    event = '{"events":[{"type":["hello","world"],"key":"/greeting","payload":{"type":"json","data":{"text":"Hi"}}}]}'
+    job = '"node":"n1","id":117,"type":"backup"'
+    events = (
+        f'{{"events":[{{"event":"create",{job}}},{{"event":"finish",{job},"success":"1","message":"42 GB copied"}}]}}'
+    )
     greeting = (
         f"Annals serves {url}, its data is in {data_dir}\n\n"
         f"Open the console: {url}/#code={sign_in_code}\n\n"
-        "Publish a first event:\n\n"
-        f"  curl -i {url}/events -H 'Authorization: Bearer {token}' \\\n"
-        f"    -H 'Content-Type: application/json' -d '{event}'\n\n"
-        f"Read it back, and wait for the next:\n\n"
-        f"  curl '{url}/events?timeout=60s' -H 'Authorization: Bearer {token}'\n"
+        "Publish a first job, which appears in the console under Objects:\n\n"
+        f"  curl -i {url}/events/job -H 'Authorization: Bearer {token}' \\\n"
+        f"    -H 'Content-Type: application/json' -d '{events}'\n\n"
+        f"Read it back:\n\n"
+        f"  curl '{url}/jobs/117' -H 'Authorization: Bearer {token}'\n"
     )
     with suppress(OSError):  # Standard output may be closed.
         print(greeting, flush=True)

@@ -51,7 +51,13 @@ def _subjects(openapi: Schema) -> Iterator[str]:
     ]
     descriptions = {tag["name"]: tag["description"] for tag in openapi["tags"]}
     subject = ""
-    for _, path, method, operation in sorted(operations, key=lambda entry: entry[0]):
+    first_place: dict[str, int] = {}
+    for place, _, _, operation in operations:
+        tag = operation["tags"][0]
+        first_place[tag] = min(place, first_place.get(tag, place))
+    for _, path, method, operation in sorted(
+        operations, key=lambda entry: (first_place[entry[3]["tags"][0]], entry[3]["tags"][0], entry[0])
+    ):
         if operation["tags"][0] != subject:
             subject = operation["tags"][0]
             yield f"## {subject[0].upper()}{subject[1:]}\n\n{descriptions[subject]}\n"

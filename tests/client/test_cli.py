@@ -8,7 +8,9 @@ import shutil
 import signal
 import subprocess
 import sys
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -28,7 +30,7 @@ def test_publish_prints_event(shell: Shell, member: Member) -> None:
     done = shell.annals("publish", "deploy/started", "--key", "/web", "--data", '{"by": "anna"}')
     [stored] = member.read_log()["events"]
     assert (done.code, done.err) == (0, "")
-    time = stored["timestamp"][:23].replace("T", " ")
+    time = stored["timestamp"][:23].replace("T", " ") + "+00:00"
     assert done.out == f'{time}  deploy/started  /web  {{"by": "anna"}}\n'
     assert stored["payload"] == {"type": "json", "data": {"by": "anna"}}
 
@@ -52,8 +54,19 @@ def test_publish_reads_events_from_file(text: str, shell: Shell, member: Member,
 def test_publish_ignored_event_is_reported(shell: Shell) -> None:
     unknown_job = {"event": "finish", "node": "n", "id": 1, "type": "t", "success": "1", "message": "done"}
     done = shell.annals("publish", "--vocabulary", "job", stdin=json.dumps(unknown_job))
-    assert (done.code, done.out) == (0, "")
+    assert (done.code, done.out) == (1, "")
     assert done.err.startswith("annals: event 1 was not written: ")
+    assert "1 event was not written" in done.err
+
+
+def test_times_are_local_and_name_their_offset(shell: Shell, member: Member) -> None:
+    member.request("POST", "/events/job", json={"event": "create", "node": "n1", "id": 7, "type": "backup"})
+    listed = shell.annals("snapshot", "job", TZ="America/New_York").out.splitlines()[1]
+    followed = shell.annals("follow", "--after", "0", "--count", "1", TZ="America/New_York").out
+    (event,) = member.read_log()["events"]
+    local = datetime.fromisoformat(event["timestamp"]).astimezone(ZoneInfo("America/New_York"))
+    time = local.isoformat(sep=" ", timespec="milliseconds")
+    assert (listed.endswith(f"  {time}"), followed.startswith(f"{time}  ")) == (True, True)
 
 
 def test_failures_have_exit_codes(shell: Shell, member: Member, proxy: ScriptedProxy) -> None:

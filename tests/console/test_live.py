@@ -1,6 +1,7 @@
 """The Live page."""
 
 import json
+import re
 import time
 from pathlib import Path
 
@@ -35,9 +36,9 @@ def test_filter_by_type_key_and_vocabulary(console: Console, member: Member) -> 
     assert console.cells("cell-type") == ["deploy/started"]
     page.get_by_label("Type", exact=True).fill("")
     page.get_by_label("Key", exact=True).fill("")
-    page.get_by_label("Vocabulary").select_option("job")
+    page.get_by_label("Source").select_option("job")
     console.wait("() => document.querySelector('.rows-view .cell-key')?.textContent === '/job/7'")
-    page.get_by_label("Vocabulary").select_option("other")
+    page.get_by_label("Source").select_option("other")
     console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 2")
     page.reload()
     console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 2")
@@ -47,15 +48,36 @@ def test_filter_by_type_key_and_vocabulary(console: Console, member: Member) -> 
     assert console.cells("cell-type")[0] == "deploy/late"
 
 
+def test_key_prefix_searches_the_whole_log(console: Console, member: Member) -> None:
+    start = {"event": "start", "job": "j1", "command": "ls", "run_timeout": 9, "node_count": 1, "user": "anna"}
+    publish(member, start, vocabulary="push")
+    publish(member, *({"type": ["noise"], "key": f"/n/{n}"} for n in range(400)))
+    page = console.open(member, "#/live?key=/push/*")
+    eventually(page, lambda: console.cells("cell-key") == ["/push/j1"])
+    page.get_by_label("Key", exact=True).fill("/n/1*")
+    eventually(page, lambda: len(console.cells("cell-key")) > 0 and console.cells("cell-key")[0] == "/n/199")
+    page.get_by_label("Key", exact=True).fill("/none/*")
+    page.get_by_text("No event in this log matches the filter.").wait_for()
+
+
+def test_old_events_show_their_date(console: Console, demo: Member) -> None:
+    page = console.open(demo, "#/live?types=job/finish/*")
+    console.wait("() => document.querySelectorAll('.rows-view .rows-row').length > 5")
+    page.get_by_role("columnheader", name="Time, UTC").wait_for()
+    page.locator(".rows").focus()
+    page.keyboard.press("End")
+    eventually(page, lambda: bool(re.fullmatch(r"\d+ \w{3,4} [\d:]{8}", console.cells("cell-time")[-1])))
+
+
 def test_pause_loses_no_events(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     page = console.open(member)
     console.wait_for_state("connected")
     page.get_by_role("button", name="Pause").click()
     publish(member, *numbered(2, 9))
-    page.get_by_role("button", name="8 waiting").wait_for()
+    page.get_by_role("button", name="8 new").wait_for()
     assert console.cells("cell-key") == ["/n/1"]
-    page.get_by_role("button", name="8 waiting").click()
+    page.get_by_role("button", name="8 new").click()
     console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 9")
     assert console.cells("cell-key") == [f"/n/{number}" for number in range(9, 0, -1)]
 
@@ -68,7 +90,7 @@ def test_long_pause_resumes_from_the_server(console: Console, member: Member) ->
     for first in range(2, 6_502, 500):
         publish(member, *numbered(first, first + 499))
     console.wait_for_state("held")
-    page.get_by_role("button", name="waiting").click()
+    page.get_by_role("button", name="new)").click()
     console.wait("() => document.querySelector('.live').dataset.seen === '6500'")
     eventually(page, lambda: console.cells("cell-key")[0] == "/n/6501")
 
@@ -79,7 +101,7 @@ def test_event_panel_shows_json_and_position(console: Console, member: Member) -
     page.get_by_role("row").filter(has_text="/n/4").click()
     panel = page.get_by_role("region", name="Event", exact=True)
     assert shown_event(page) == events[3]
-    panel.get_by_text("session 2, event 1 of log").wait_for()
+    panel.get_by_text("commit 2, event 1").wait_for()
     neighbours = panel.locator(".neighbours li")
     neighbours.nth(3).wait_for()
     found = [text.split()[0] for text in neighbours.all_inner_texts()]
@@ -121,7 +143,7 @@ def test_the_rate_is_drawn(console: Console, member: Member) -> None:
     page = console.open(member)
     console.wait_for_state("connected")
     publish(member, *numbered(2, 41))
-    page.get_by_text("max 40/s").wait_for()
+    page.get_by_text("peak 40/s").wait_for()
     assert page.locator(".rate-bars").get_attribute("d")
 
 

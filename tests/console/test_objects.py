@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.console.browsing import Console, eventually, publish
+from tests.console.browsing import PHONE, Console, eventually, publish
 from tests.serving import Member
 
 
@@ -264,8 +264,35 @@ def test_duration_of_running_job_grows(console: Console, member: Member) -> None
 def test_unknown_object_shows_not_found(console: Console, member: Member) -> None:
     page = console.open(member, "#/objects/job/99")
     page.get_by_text("Not Found (404)").wait_for()
+    page.get_by_text("there is nothing at /objects/job/99").wait_for()
+    assert page.locator(".object .card").count() == 0
+    console.wait_for_state("none")
     page.goto(f"{member.server.url}/#/objects/nonsense")
     page.get_by_text('Unknown collection "nonsense".').wait_for()
+
+
+def test_view_opens_when_the_server_is_back(console: Console, member: Member) -> None:
+    """The module of the view was not loaded before the server went away."""
+    page = console.open(member, "#/live")
+    console.wait_for_state("connected")
+    page.route("**/*", lambda route: route.abort())
+    page.get_by_role("link", name="Objects").click()
+    page.get_by_text("This page opens when the server is back").wait_for()
+    console.wait_for_state("reconnecting")
+    page.unroute("**/*")
+    page.get_by_role("heading", name="No jobs yet").wait_for()
+
+
+def test_names_are_shown_on_a_phone(console: Console, member: Member) -> None:
+    page = console.page
+    page.set_viewport_size(PHONE)
+    publish(member, job(7, "create"), vocabulary="job")
+    console.open(member, "#/objects/job")
+    page.get_by_text("backup on n1").wait_for()
+    for place in ("#/observers", "#/system"):
+        page.goto(f"{member.server.url}/{place}")
+        page.locator(".page-head").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
 
 def test_empty_collection_shows_publish_command(console: Console, member: Member) -> None:

@@ -1,5 +1,6 @@
 """The Observers pages: configure, preview, test, failed deliveries."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -30,8 +31,16 @@ def finish(number: int, message: str, success: str = "1") -> list[dict[str, Any]
 
 def test_no_observers_shows_create_command(console: Console, member: Member) -> None:
     page = console.open(member, "#/observers")
-    page.get_by_role("heading", name="No observers yet").wait_for()
+    page.get_by_role("heading", name="No observers to show").wait_for()
     assert f"{member.server.url}/observers/ops" in page.get_by_label("Create an observer", exact=True).inner_text()
+
+
+def test_reader_is_not_told_that_there_are_none(console: Console, owner: Member) -> None:
+    owner.request("PUT", "/observers/all", json={"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    reader = owner.server.member(owner.organization, groups=["readers"], user="rita")
+    page = console.open(reader, "#/observers")
+    page.get_by_text("Only your own observers are listed.").wait_for()
+    assert page.get_by_text("No observers yet").count() == 0
 
 
 def test_new_observer_form_previews_a_real_event(console: Console, owner: Member) -> None:
@@ -44,15 +53,17 @@ def test_new_observer_form_previews_a_real_event(console: Console, owner: Member
     page.get_by_label("To", exact=True).fill("night@example.org")
     page.get_by_label("From").fill("annals@example.org")
     preview = page.get_by_label("Preview", exact=True)
-    preview.get_by_text("would notify", exact=True).wait_for()
+    preview.get_by_text("would be sent", exact=True).wait_for()
     frame = page.frame_locator(".mail-frame")
     frame.get_by_text("second", exact=True).wait_for()
     page.get_by_label("Filter").fill('event.success == "1"')
+    frame.get_by_text("first", exact=True).wait_for()
+    page.get_by_label("Filter").fill("event.id == 99")
     preview.get_by_text("the filter does not match the event").wait_for()
     page.get_by_label("Filter").fill("event.success ==")
     preview.get_by_role("alert").wait_for()
     page.get_by_label("Filter").fill("")
-    preview.get_by_text("would notify", exact=True).wait_for()
+    preview.get_by_text("would be sent", exact=True).wait_for()
     page.get_by_role("button", name="Save").click()
     page.get_by_role("heading", name="night-shift").wait_for()
     saved = owner.get("/observers/night-shift").json()
@@ -120,7 +131,14 @@ def test_replay_shows_progress_until_done(console: Console, owner: Member) -> No
         "PUT", "/observers/late", json={"channel": "app", "types": ["job/finish/*"], "config": {"to": "chen"}}
     )
     page = console.open(owner, "#/observers/late")
-    page.get_by_label("Replay", exact=True).get_by_role("button", name="Replay").click()
+    replay = page.get_by_label("Replay", exact=True).get_by_role("button", name="Replay")
+    replay.click()
+    page.get_by_role("dialog").get_by_text(re.compile(r"Send up to \d+ messages again")).wait_for()
+    page.get_by_role("dialog").get_by_role("button", name="Cancel").click()
+    page.get_by_text("Nothing was sent.").wait_for()
+    assert owner.get("/observers/late").json()["deliveries"]["sent"] == 0
+    replay.click()
+    page.get_by_role("dialog").get_by_role("button", name="Replay").click()
     page.get_by_text("Done.").wait_for()
     assert float(page.locator("progress").evaluate("bar => bar.value")) == 1.0
     eventually(page, lambda: owner.get("/observers/late").json()["deliveries"]["sent"] >= 10)
@@ -142,6 +160,6 @@ def test_refused_configuration_shows_the_servers_message(console: Console, owner
     page = console.open(owner, "#/observers?new=yes")
     page.get_by_label("Name").fill("odd")
     page.get_by_label("Scope").select_option("global")
-    page.get_by_label("or AnyJob events").fill("nonsense")
+    page.get_by_label("or job events").fill("nonsense")
     page.get_by_role("button", name="Save").click()
     page.locator(".observer-notice").get_by_text("unknown event 'nonsense'").wait_for()

@@ -77,7 +77,7 @@ def test_rendered_message_cannot_run_scripts(console: Console, member: Member) -
             "PUT", f"/observers/{channel}", json={"channel": channel, "types": ["job/finish/*"], "config": more}
         )
         page = console.open(member, f"#/observers/{channel}")
-        page.get_by_label("Preview", exact=True).get_by_text("would notify", exact=True).wait_for()
+        page.get_by_label("Preview", exact=True).get_by_text("would be sent", exact=True).wait_for()
         if channel == "mail":
             frame = page.frame_locator(".mail-frame")
             frame.get_by_text(SCRIPT, exact=True).wait_for()

@@ -20,6 +20,21 @@ def test_pasted_token_is_kept_in_this_tab_only(console: Console, demo: Member) -
     assert demo.token not in page.url
 
 
+def test_enter_submits_the_token(console: Console, demo: Member) -> None:
+    page = console.page
+    page.goto(demo.server.url)
+    page.get_by_label("Token", exact=True).fill(demo.token)
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Live").wait_for()
+
+
+def test_unknown_address_says_so(console: Console, demo: Member) -> None:
+    page = console.open(demo, "#/dashboard")
+    page.get_by_text("There is no page at #/dashboard").wait_for()
+    page.get_by_role("main").get_by_role("link", name="System").click()
+    page.get_by_role("heading", name="System").wait_for()
+
+
 def test_refused_token_shows_an_error(console: Console, server: Server) -> None:
     page = console.page
     page.goto(server.url)

@@ -200,7 +200,8 @@ def test_unknown_object_is_not_found(collection: str, path: str, base: str, memb
     publish(member, {"TYPE": "TaskStarted", "key": TASK}, {"TYPE": "FileBasedAdded", "key": "Lock:/a/b"})
     response = member.get(f"{base}/{collection}{path}")
     assert (response.status_code, response.headers["content-type"]) == (404, "application/problem+json")
-    assert response.json()["detail"] == f"there is nothing at {path}"
+    kind = "schedulerJob" if collection == "job" else collection
+    assert response.json()["detail"] == f"there is nothing at /objects/{kind}{path}"
 
 
 @pytest.mark.parametrize("last", [REMOVED, {"TYPE": "FileBasedRemoved", "key": "Order:/a/chain,1"}])

@@ -83,15 +83,27 @@ def test_preview_uses_named_or_latest_matching_event(anna: ObserverClient) -> No
         assert preview(anna, event=event)["event"]["key"] == "/job/1"
 
 
+def test_preview_uses_latest_event_that_is_sent(anna: ObserverClient) -> None:
+    anna.publish(job("create"), job("create", 2))
+    anna.publish(job("finish", success="0", message="disk full"))
+    anna.publish(job("finish", 2))
+    failures = {"events": "finish", "filter": 'event.success != "1"'}
+    result = preview(anna, **failures)
+    assert (result["event"]["key"], verdict(result)) == ("/job/1", (True, None))
+    anna.put("failures", **failures)
+    assert anna.request("POST", "failures/test").json() == {"sent": True}
+    assert anna.channels.subjects(anna.address) == ["[Test] FAILED backup on n1 (#1): disk full"]
+
+
 def test_preview_returns_skip_reason_and_message(anna: ObserverClient) -> None:
     anna.publish(job("create", props={"silent": "1"}))
     anna.publish(job("create", 2, props={"nomail": "1", "noslack": "1"}))
     anna.publish(job("progress", 2))
-    event = preview(anna)["event"]["id"]
+    event = preview(anna, events="progress")["event"]["id"]
     quiet, unmailed = event | {"session": 1}, event | {"session": 2}
     cases: list[tuple[Json, str]] = [
         (preview(anna, filter="event.id == 99"), "the filter does not match the event"),
-        (preview(anna), "progress is mailed only if mail_progress is set"),
+        (preview(anna, events="progress"), "progress is mailed only if mail_progress is set"),
         (preview(anna, event=quiet), "the event or its job is marked silent"),
         (preview(anna, event=unmailed), "the event or its job is marked nomail"),
         (preview(anna, "slack", event=unmailed), "the event or its job is marked noslack"),

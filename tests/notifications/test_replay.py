@@ -38,6 +38,16 @@ def test_replay_delivers_events_after_position(anna: ObserverClient, events: int
     assert all(mark.endswith(f"/ops/replay-{progress['replay']}") for mark in marks)
 
 
+def test_replay_dry_run_counts_and_sends_nothing(anna: ObserverClient) -> None:
+    first, *_ = anna.publish(*(job("create", number) for number in range(3)))
+    anna.put("ops")
+    counted = replay_part(anna, after=first, dryRun=True)
+    assert (counted["deliveries"], counted["done"]) == (2, True)
+    assert anna.deliveries("ops")["waiting"] + anna.deliveries("ops")["sent"] == 0
+    assert replay_part(anna, after=first)["deliveries"] == 2
+    assert anna.wait_until_settled("ops", 2) == {"sent": 2}
+
+
 def test_replay_starts_and_ends_within_commit(anna: ObserverClient) -> None:
     ids = anna.publish(*(job("create", number) for number in range(5)))
     anna.put("ops")

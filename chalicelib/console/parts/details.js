@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 import { share } from "../fold.js";
 import { jsonBlock, number, plural } from "../format.js";
 import { badge } from "../states.js";
-import { ago, clock, duration, ms, whole } from "../time.js";
+import { ago, day, duration, ms, msOfId, whole } from "../time.js";
 import { facts, objectLink } from "./event.js";
 
 const LOGS = 1000;
@@ -95,7 +95,7 @@ function factsCard(state) {
     "Facts",
     facts([
       ...plain.map(([name, value]) => [title(name), shown(name, value)]),
-      ["At event", h("code", {}, state.eventId)],
+      ["As of", `${whole(msOfId(state.eventId))}`],
     ]),
     json.map((name) => [h("h3", { class: "card-part" }, title(name)), jsonBlock(state[name], name)]),
   );
@@ -187,7 +187,7 @@ function logsCard({ logs, logCount }) {
     h(
       "tr",
       {},
-      h("td", { class: "mono log-time" }, Number.isFinite(log.time) ? clock(log.time * 1000).slice(0, 8) : ""),
+      h("td", { class: "mono log-time" }, Number.isFinite(log.time) ? day(log.time * 1000) : ""),
       h("td", {}, String(log.level ?? "")),
       h("td", { class: "mono short" }, log.tag ?? ""),
       h("td", { class: "mono log-words" }, log.message ?? ""),

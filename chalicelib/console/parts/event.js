@@ -34,7 +34,7 @@ export function eventPanel(event, close, open) {
     facts([
       ["Event ID", h("code", {}, event.eventId)],
       ["Id", h("code", {}, idText(event.id))],
-      ["Commit", `session ${number(event.id.session)}, event ${number(event.id.instance)} of log ${event.id.server}`],
+      ["Commit", `commit ${number(event.id.session)}, event ${number(event.id.instance)}`],
       ["Time", `${whole(msOfId(event.eventId))} (${ago(msOfId(event.eventId))})`],
       ["Source time", event.sourceTimestamp ? whole(ms(event.sourceTimestamp)) : null],
       ["Key", event.key ? h("a", { class: "mono", href: link("live", [], { key: event.key }) }, event.key) : null],

@@ -26,7 +26,7 @@ export function liveFilter(parameters, changed) {
     spellcheck: "false",
     autocomplete: "off",
   });
-  const options = [["", "All vocabularies"], ...VOCABULARIES, ["other", "Others"]].map(([name, title]) =>
+  const options = [["", "All sources"], ...VOCABULARIES, ["other", "Others"]].map(([name, title]) =>
     h("option", { value: name }, title),
   );
   const vocabulary = h("select", { id: "filter-vocabulary" }, options);
@@ -48,7 +48,7 @@ export function liveFilter(parameters, changed) {
     { class: "filter", role: "search", "aria-label": "Filter events", onsubmit: (event) => event.preventDefault() },
     labelled("Type", types, "search"),
     labelled("Key", key),
-    labelled("Vocabulary", vocabulary),
+    labelled("Source", vocabulary),
   );
   return filter;
 }
@@ -68,8 +68,15 @@ class Filter {
   get query() {
     const { types, key, vocabulary } = this.parameters;
     const known = VOCABULARIES.find(([name]) => name === vocabulary)?.[2] ?? [];
-    const patterns = types ? types.split(/[\s,]+/) : known;
+    const root = /^\/(job|jobset|push)\/.*\*$/.exec(key)?.[1];
+    const patterns = types ? types.split(/[\s,]+/) : known.length || !root ? known : [`${root}/*`];
     return { types: patterns, keys: key && !key.endsWith("*") ? [key] : [] };
+  }
+
+  /** Whether the server applies only a part of the filter. */
+  get isLocal() {
+    const { types, key, vocabulary } = this.parameters;
+    return key.endsWith("*") || (vocabulary !== "" && (types !== "" || vocabulary === "other"));
   }
 
   get isOn() {

@@ -5,6 +5,7 @@ import { h, put } from "../dom.js";
 import { icon } from "../icons.js";
 
 const TOLD_MS = 6_000;
+const AGAIN_MS = 3_000;
 const region = h("div", { class: "toasts", role: "status", "aria-live": "polite" });
 document.body.append(region);
 
@@ -25,12 +26,12 @@ export function waiting(words) {
   return h("div", { class: "waiting", role: "status" }, h("span", { class: "spinner" }), h("span", {}, `${words} …`));
 }
 
-/** An error with the server's message and a retry button. */
+/** An error with the server's message and a retry button. While the server is unreachable it retries by itself. */
 export function problemNote(problem, again = null) {
   const title = problem.title
     ? `${problem.title}${problem.status ? ` (${problem.status})` : ""}`
     : "The page has an internal error";
-  return h(
+  const note = h(
     "div",
     { class: "note note-problem", role: "alert" },
     icon("alert", 20),
@@ -44,6 +45,8 @@ export function problemNote(problem, again = null) {
         : null,
     ),
   );
+  if (again && problem.status === 0) setTimeout(() => note.isConnected && again(), AGAIN_MS);
+  return note;
 }
 
 /** An empty page with a hint. */

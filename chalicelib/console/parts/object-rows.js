@@ -3,24 +3,26 @@
 import { get, serverNow } from "../api.js";
 import { h, put } from "../dom.js";
 import { seconds } from "../fold.js";
+import { number } from "../format.js";
+import { icon } from "../icons.js";
 import { link } from "../router.js";
 import { TYPES } from "../snapshot.js";
-import { badge } from "../states.js";
+import { badge, look } from "../states.js";
 import { ago, duration, ms, msOfId, whole } from "../time.js";
 import { emptyNote, problemNote, publishing, waiting } from "./notes.js";
 import { COLLECTIONS, titleOf } from "./tree.js";
 
 export const COLUMNS = [
   ["cell-state", "State"],
-  ["cell-name", "Object"],
-  ["cell-label", "Label"],
+  ["cell-label", "Name"],
+  ["cell-name", "Id"],
   ["cell-progress", "Progress"],
   ["cell-duration", "Took"],
   ["cell-updated", "Last change"],
 ];
 
 /** Fill the cells of an object's row. */
-export function drawObject([state, name, label, progress, took, updated], object) {
+export function drawObject([state, label, name, progress, took, updated], object) {
   put(state, badge(object.state, object.result));
   name.textContent = object.path;
   label.textContent = [object.label, object.parent ? `in ${object.parent}` : null].filter(Boolean).join(", ");
@@ -82,5 +84,29 @@ function nothingYet(collection) {
     `No ${title.toLowerCase()} yet`,
     "They appear with their first event. Publish one:",
     publishing(example.event, `events/${example.vocabulary}`),
+  );
+}
+
+/** The page for an address with an unknown collection. */
+export function unknownCollection(name) {
+  const known = COLLECTIONS.map(([collection, title]) =>
+    h("a", { class: "button", href: link("objects", [collection]) }, title),
+  );
+  const words = `Unknown collection "${name}". Choose one of these:`;
+  return {
+    title: "No such page",
+    element: h("div", { class: "page" }, emptyNote("No such page", words, h("div", { class: "choices" }, known))),
+  };
+}
+
+/** A button that filters a list by a state. */
+export function chip(state, words, count, isOn, pressed) {
+  const { tone, shape } = look(state);
+  return h(
+    "button",
+    { class: `chip tone-${tone}`, type: "button", "aria-pressed": String(isOn), "data-state": state, onclick: pressed },
+    icon(shape, 13),
+    h("span", {}, words),
+    h("strong", {}, number(count)),
   );
 }

@@ -68,15 +68,15 @@ export class ObserverForm {
       row(
         "Types",
         this.#fields.types,
-        "One pattern per line; ? matches one subtype, a final * any number. Empty: every event.",
+        "One pattern per line; ? matches one subtype, a final * any number. Leave empty for all events.",
       ),
       h(
         "div",
         { class: "form-pair" },
-        row("or AnyJob events", this.#fields.events),
+        row("or job events", this.#fields.events),
         row("of nodes", this.#fields.nodes),
       ),
-      row("Filter", this.#fields.filter, "A Jinja2 expression over event; the observer notifies only if it is true."),
+      row("Filter", this.#fields.filter, "Optional. Only events for which this Jinja2 expression is true are sent."),
       this.#channelFields,
       row("More configuration, as JSON", this.#fields.more),
     );
@@ -140,7 +140,7 @@ export class ObserverForm {
         : null;
     put(
       this.#channelFields,
-      isOwn ? h("p", { class: "hint" }, "It notifies its own user, in the inbox.") : rows,
+      isOwn ? h("p", { class: "hint" }, "Goes to your own inbox.") : rows,
       this.#fields.progress ? h("label", { class: "check" }, this.#fields.progress, "Also mail progress") : null,
     );
     const rest = Object.entries(config).filter(([name]) => !named.includes(name) && name !== "mail_progress");

@@ -20,7 +20,7 @@ export class Preview {
   #event = h("input", {
     id: "preview-event",
     class: "mono",
-    placeholder: "the latest that matches",
+    placeholder: "the latest that would be sent",
     autocomplete: "off",
     spellcheck: "false",
   });
@@ -83,7 +83,7 @@ function rendered({ event, wouldTell, why, message }) {
     h(
       "p",
       { class: "preview-event" },
-      badge(wouldTell ? "would notify" : "would not notify"),
+      badge(wouldTell ? "would be sent" : "would not be sent"),
       wouldTell ? null : h("span", {}, why ?? "it is not addressed to this observer"),
     ),
     event

@@ -60,6 +60,6 @@ export class Rate {
     };
     this.#bars.setAttribute("d", this.#counts.map(bar).join(""));
     text(this.#value, `${number(this.#counts.at(-1))}/s`);
-    text(this.#most, `max ${number(Math.max(...this.#counts))}/s`);
+    text(this.#most, `peak ${number(Math.max(...this.#counts))}/s`);
   }
 }

@@ -4,7 +4,8 @@ import { post } from "../api.js";
 import { h, put, text } from "../dom.js";
 import { plural } from "../format.js";
 import { icon } from "../icons.js";
-import { day, msOfId } from "../time.js";
+import { msOfId, whole } from "../time.js";
+import { confirmed } from "./confirm.js";
 import { problemNote } from "./notes.js";
 
 /** A card that replays the observer `name`; calls `done()` at the end. */
@@ -36,7 +37,7 @@ export class Replay {
       h(
         "p",
         { class: "hint" },
-        "Notifies the observer again of all events since then. Repeating a part sends nothing twice.",
+        "Sends notifications again for all events since then. It counts and asks first.",
       ),
       form,
       this.#bar,
@@ -52,36 +53,49 @@ export class Replay {
 
   #pressed(event) {
     event.preventDefault();
-    if (this.#stopped) this.#run(new Date(this.#since.value).toISOString());
+    if (this.#stopped) this.#start(new Date(this.#since.value).toISOString());
     else this.#stopped = true;
     this.#draw();
   }
 
-  async #run(since) {
+  /** Count the messages, ask, then send them. */
+  async #start(since) {
     this.#stopped = false;
-    this.#bar.hidden = false;
     put(this.#problem);
-    const first = Date.parse(since) * 1000;
-    let deliveries = 0;
-    let body = { since };
+    this.#bar.hidden = false;
+    this.#draw();
     try {
-      for (;;) {
-        const part = await post(`observers/${encodeURIComponent(this.#name)}/replay`, body);
-        deliveries += part.deliveries;
-        this.#bar.value = part.done ? 1 : Math.max(0, Math.min(1, (part.eventId - first) / (part.until - first)));
-        text(
-          this.#words,
-          `${plural(deliveries, "delivery", "deliveries")}, up to ${day(msOfId(part.done ? part.until : part.eventId))}${part.done ? ". Done." : ""}`,
-        );
-        if (part.done || this.#stopped) break;
-        body = { after: part.eventId, until: part.until, replay: part.replay };
-      }
+      const [count, until] = await this.#run({ since }, true);
+      if (this.#stopped) return;
+      const question = `Send up to ${plural(count, "message")} again, about all matching events since ${whole(Date.parse(since))}? Events that the filter excludes are not sent.`;
+      if (count === 0) text(this.#words, "No event since then matches this observer.");
+      else if (await confirmed(question, "Replay")) await this.#run({ since, until }, false);
+      else text(this.#words, "Nothing was sent.");
     } catch (problem) {
       put(this.#problem, problemNote(problem));
+    } finally {
+      this.#stopped = true;
+      this.#draw();
+      this.#done();
     }
-    this.#stopped = true;
-    this.#draw();
-    this.#done();
+  }
+
+  /** Run all parts, or only count their deliveries. Returns the number of deliveries and the last position. */
+  async #run(start, isDryRun) {
+    const first = Date.parse(start.since) * 1000;
+    let deliveries = 0;
+    let body = start;
+    for (;;) {
+      const options = isDryRun ? { ...body, dryRun: true } : body;
+      const part = await post(`observers/${encodeURIComponent(this.#name)}/replay`, options);
+      deliveries += part.deliveries;
+      this.#bar.value = part.done ? 1 : Math.max(0, Math.min(1, (part.eventId - first) / (part.until - first)));
+      const reached = whole(msOfId(part.done ? part.until : part.eventId));
+      const counted = isDryRun ? `Counting: ${plural(deliveries, "message")}` : plural(deliveries, "delivery", "deliveries");
+      text(this.#words, `${counted}, up to ${reached}${part.done && !isDryRun ? ". Done." : ""}`);
+      if (part.done || this.#stopped) return [deliveries, part.until];
+      body = { after: part.eventId, until: part.until, replay: part.replay };
+    }
   }
 
   #draw() {

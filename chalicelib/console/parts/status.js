@@ -8,7 +8,7 @@ const LOOKS = {
   connected: ["dot", "Connected"],
   behind: ["clock", "Behind"],
   reconnecting: ["refresh", "Reconnecting"],
-  torn: ["alert", "Torn"],
+  torn: ["alert", "Gap"],
   refused: ["cross", "Refused"],
   held: ["pause", "Paused"],
   none: ["ring", "Not following"],

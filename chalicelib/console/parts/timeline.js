@@ -38,7 +38,7 @@ export class Timeline {
   show(lanes, from, to, at = null) {
     this.#shown = { lanes: lanes.slice(0, MAX_LANES), from, to: Math.max(to, from + 1), at };
     const more = lanes.length > MAX_LANES ? ` The first ${MAX_LANES} of ${lanes.length} lanes are drawn.` : "";
-    put(this.#words, `${whole(from)} to ${whole(to)}, ${duration((to - from) / 1000)} to scale.${more}`);
+    put(this.#words, `${whole(from)} to ${whole(to)}, ${duration((to - from) / 1000)}.${more}`);
     this.#draw();
   }
 

@@ -7,20 +7,21 @@ import { gist, number, plural, typeText } from "../format.js";
 import { icon } from "../icons.js";
 import { eventPanel } from "../parts/event.js";
 import { liveFilter } from "../parts/filter.js";
-import { emptyNote, problemNote, publishing, waiting } from "../parts/notes.js";
+import { SEARCHED, nothingMatches, nothingYet } from "../parts/live-notes.js";
+import { problemNote, waiting } from "../parts/notes.js";
 import { Rate } from "../parts/rate.js";
 import { Ring } from "../parts/ring.js";
 import { Rows } from "../parts/rows.js";
 import { statusOf } from "../parts/status.js";
 import { note } from "../router.js";
 import { shortcuts } from "../shortcuts.js";
-import { clock, msOfId, whole } from "../time.js";
+import { moment, msOfId, whole, zone } from "../time.js";
 import { vocabularyOf } from "../vocabularies.js";
 
 const KEPT = 5_000;
 const FIRST = 300;
 const COLUMNS = [
-  ["cell-time", "Time"],
+  ["cell-time", `Time, ${zone()}`],
   ["cell-type", "Type"],
   ["cell-key", "Key"],
   ["cell-gist", "Payload"],
@@ -41,6 +42,7 @@ class Live {
   #filter;
   #turn = 0;
   #seen = 0;
+  #searched = null;
   #rows = new Rows({
     items: this.#ring,
     columns: COLUMNS,
@@ -112,11 +114,11 @@ class Live {
     put(this.#list, waiting("Loading the latest events"));
     this.#drawPause();
     try {
-      const seq = await get("events", { ...this.#filter.query, limit: -FIRST });
+      const { events, eventId } = await this.#latest();
       if (mine !== this.#turn) return;
       this.#ring.clear();
-      this.#add((seq.eventSnapshots ?? []).reverse().filter((event) => this.#filter.holds(event)));
-      this.#follow(seq.eventId);
+      this.#add(events);
+      this.#follow(eventId);
     } catch (problem) {
       if (mine === this.#turn)
         put(
@@ -124,6 +126,16 @@ class Live {
           problemNote(problem, () => this.#begin()),
         );
     }
+  }
+
+  /** The latest events that pass the filter, oldest first. The page applies the part that the server cannot. */
+  async #latest() {
+    const { query, isLocal } = this.#filter;
+    const seq = await get("events", { ...query, limit: isLocal ? -SEARCHED : -FIRST });
+    const newest = seq.eventSnapshots ?? [];
+    this.#searched = isLocal && newest.length >= SEARCHED ? newest.at(-1).eventId : null;
+    const found = newest.filter((event) => this.#filter.holds(event)).slice(0, FIRST);
+    return { events: found.reverse(), eventId: seq.eventId };
   }
 
   #follow(after) {
@@ -154,12 +166,12 @@ class Live {
     this.#rows.grown(Math.min(events.length, KEPT));
     this.element.dataset.seen = this.#seen;
     const since = this.#seen ? `, ${number(this.#seen)} since you opened it` : "";
-    text(this.#count, `${plural(this.#ring.length, "event")} here${since}`);
+    text(this.#count, `Last ${plural(this.#ring.length, "event")}${since}`);
   }
 
   #drawList() {
     const isEmpty = this.#ring.length === 0;
-    if (isEmpty) put(this.#list, this.#filter.isOn ? nothingMatches() : nothingYet());
+    if (isEmpty) put(this.#list, this.#filter.isOn ? nothingMatches(this.#searched) : nothingYet());
     else if (!this.#rows.element.isConnected) put(this.#list, this.#rows.element, this.#top);
     this.#rows.changed();
   }
@@ -177,7 +189,7 @@ class Live {
 
   #drawPause() {
     const more = this.#waiting.length >= KEPT ? "+" : "";
-    const words = this.#isPaused ? `Resume · ${number(this.#waiting.length)}${more} waiting` : "Pause";
+    const words = this.#isPaused ? `Resume (${number(this.#waiting.length)}${more} new)` : "Pause";
     put(this.#pause, icon(this.#isPaused ? "play" : "pause"), h("span", {}, words));
     this.#pause.setAttribute("aria-pressed", this.#isPaused);
     this.#pause.classList.toggle("button-main", this.#isPaused);
@@ -213,21 +225,10 @@ class Live {
 
 function drawEvent([time, type, key, summary], event, row) {
   row.dataset.vocabulary = vocabularyOf(event.type);
-  time.textContent = clock(msOfId(event.eventId));
+  const at = msOfId(event.eventId);
+  time.textContent = moment(at);
+  time.title = whole(at);
   type.textContent = typeText(event.type);
   key.textContent = event.key ?? "";
   summary.textContent = gist(event.payload).slice(0, 300);
-}
-
-function nothingYet() {
-  return emptyNote(
-    "No events yet",
-    "This log is empty. Publish a first event and it will appear here at once:",
-    publishing({ type: ["hello", "world"], key: "/greeting", payload: { type: "json", data: { text: "Hi" } } }),
-    h("p", { class: "hint" }, "$TOKEN is a token of this organization whose groups include publishers."),
-  );
-}
-
-function nothingMatches() {
-  return emptyNote("Nothing matches", "No event in this log matches the filter. New events that match will appear here.");
 }

@@ -14,7 +14,7 @@ import { Travel } from "../parts/travel.js";
 import { COLLECTIONS } from "../parts/tree.js";
 import { link, note } from "../router.js";
 import { badge } from "../states.js";
-import { clock, msOfId } from "../time.js";
+import { day, msOfId, whole, zone } from "../time.js";
 import { eventsOf } from "../vocabularies.js";
 
 const LISTED = 300;
@@ -102,12 +102,17 @@ class ObjectPage {
       this.#ticks = setInterval(() => this.#drawTimeline(), 1000);
       this.#draw(state);
     } catch (problem) {
-      if (!this.#ends.signal.aborted)
-        put(
-          this.#state,
-          problemNote(problem, () => this.#begin()),
-        );
+      if (this.#ends.signal.aborted) return;
+      const retry = problem.status === 404 ? null : () => this.#begin();
+      if (retry === null) this.#showUnknown();
+      put(this.#state, problemNote(problem, retry));
     }
+  }
+
+  /** Without an object there is no timeline, no list of events and nothing to follow. */
+  #showUnknown() {
+    for (const card of this.element.querySelectorAll(":scope > .card")) card.remove();
+    this.#status.close();
   }
 
   /** The events of a job set include those of its jobs. */
@@ -198,12 +203,12 @@ class ObjectPage {
       this.#events.length > LISTED
         ? h("p", { class: "hint" }, `The last ${number(LISTED)} of ${plural(this.#events.length, "event")}.`)
         : null;
-    const heads = ["Time", "Type", "Payload"].map((title) => h("th", { scope: "col" }, title));
+    const heads = [`Time, ${zone()}`, "Type", "Payload"].map((title) => h("th", { scope: "col" }, title));
     const rows = shown.map((event) =>
       h(
         "tr",
         { class: this.#at !== null && event.eventId > this.#at ? "later" : null },
-        h("td", { class: "mono" }, clock(msOfId(event.eventId))),
+        h("td", { class: "mono", title: whole(msOfId(event.eventId)) }, day(msOfId(event.eventId))),
         h(
           "td",
           {},

@@ -6,14 +6,14 @@ import { number, plural } from "../format.js";
 import { icon } from "../icons.js";
 import { objectLink } from "../parts/event.js";
 import { problemNote, waiting } from "../parts/notes.js";
-import { COLUMNS, drawObject, nothingMatches, nothingNow } from "../parts/object-rows.js";
+import { COLUMNS, chip, drawObject, nothingMatches, nothingNow, unknownCollection } from "../parts/object-rows.js";
 import { Rows } from "../parts/rows.js";
 import { statusOf } from "../parts/status.js";
 import { COLLECTIONS, folders, titleOf, tree } from "../parts/tree.js";
 import { go, note } from "../router.js";
 import { shortcuts } from "../shortcuts.js";
 import { LIMIT, Snapshot } from "../snapshot.js";
-import { look, stateWords } from "../states.js";
+import { stateWords } from "../states.js";
 import { objectView } from "./object.js";
 
 const STATISTICS_MS = 2_000;
@@ -21,8 +21,7 @@ const STATISTICS_MS = 2_000;
 /** The list, or one object. */
 export function view(place) {
   const [collection = "job", ...path] = place.rest;
-  if (!COLLECTIONS.some(([name]) => name === collection))
-    throw new Error(`Unknown collection "${collection}".`);
+  if (!COLLECTIONS.some(([name]) => name === collection)) return unknownCollection(collection);
   if (path.join("") !== "") return objectView(collection, `/${path.join("/")}`, place.parameters);
   const list = new Objects(collection, place.parameters);
   return { title: "Objects", element: list.element, close: () => list.close() };
@@ -234,17 +233,6 @@ class Objects {
       put(this.#statistics);
     }
   }
-}
-
-function chip(state, words, count, isOn, pressed) {
-  const { tone, shape } = look(state);
-  return h(
-    "button",
-    { class: `chip tone-${tone}`, type: "button", "aria-pressed": String(isOn), "data-state": state, onclick: pressed },
-    icon(shape, 13),
-    h("span", {}, words),
-    h("strong", {}, number(count)),
-  );
 }
 
 const counted = ({ path, count, folders: within }) => [path, count, [...within.values()].map(counted)];

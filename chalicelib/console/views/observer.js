@@ -3,6 +3,7 @@
 import { ask, get, post } from "../api.js";
 import { h, put } from "../dom.js";
 import { icon } from "../icons.js";
+import { confirmed } from "../parts/confirm.js";
 import { Failures } from "../parts/failures.js";
 import { health } from "../parts/health.js";
 import { announce, problemNote, waiting } from "../parts/notes.js";
@@ -162,7 +163,7 @@ class ObserverPage {
   }
 
   async #delete() {
-    if (!(await confirmed(`Delete the observer ${this.#name}? Its sent notifications stay in the log.`))) return;
+    if (!(await confirmed(`Delete the observer ${this.#name}? Events and messages already sent are kept.`, "Delete"))) return;
     await this.#tried(async () => {
       await ask("DELETE", this.#path);
       announce("Deleted");
@@ -178,27 +179,4 @@ class ObserverPage {
       put(this.#notice, problemNote(problem));
     }
   }
-}
-
-function confirmed(question) {
-  return new Promise((resolve) => {
-    const yes = h(
-      "button",
-      { class: "button button-bad", type: "button", onclick: () => dialog.close("yes") },
-      "Delete",
-    );
-    const no = h("button", { class: "button", type: "button", onclick: () => dialog.close("no") }, "Cancel");
-    const dialog = h(
-      "dialog",
-      { class: "dialog", "aria-label": "Are you sure?" },
-      h("p", {}, question),
-      h("div", { class: "dialog-buttons" }, no, yes),
-    );
-    dialog.addEventListener("close", () => {
-      dialog.remove();
-      resolve(dialog.returnValue === "yes");
-    });
-    document.body.append(dialog);
-    dialog.showModal();
-  });
 }

@@ -51,9 +51,9 @@ class Observers {
 
   async #read() {
     try {
-      const { observers } = await get("observers");
+      const [{ observers }, { may }] = await Promise.all([get("observers"), get("me")]);
       if (this.#closed) return;
-      redraw(this.#list, observers.length ? table(observers) : emptyList());
+      redraw(this.#list, observers.length ? table(observers) : emptyList(), may.administer ? null : onlyOwn());
       this.#timer = setTimeout(() => this.#read(), AGAIN_MS);
     } catch (problem) {
       if (!this.#closed)
@@ -72,7 +72,7 @@ function table(observers) {
   return h(
     "div",
     { class: "table-frame" },
-    h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, observers.map(row))),
+    h("table", { class: "table table-stacked" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, observers.map(row))),
   );
 }
 
@@ -81,9 +81,9 @@ function row(observer) {
     "tr",
     {},
     h("td", {}, h("a", { href: link("observers", [observer.name]), class: "strong" }, observer.name)),
-    h("td", {}, observer.channel),
-    h("td", {}, observer.scope === "private" ? `private, ${observer.user ?? ""}` : "global"),
-    h("td", { class: "mono" }, wanted(observer)),
+    h("td", { "data-title": "Channel" }, observer.channel),
+    h("td", { "data-title": "Scope" }, observer.scope === "private" ? `private, ${observer.user ?? ""}` : "global"),
+    h("td", { class: "mono", "data-title": "Events" }, wanted(observer)),
     h("td", {}, health(observer.deliveries)),
   );
 }
@@ -96,13 +96,18 @@ function wanted({ types, events, nodes, filter }) {
   return filter ? `${about}, if ${filter}` : about;
 }
 
+/** Other readers do not see global observers, so an empty list does not mean that there are none. */
+function onlyOwn() {
+  return h("p", { class: "hint" }, "Only your own observers are listed. Administrators also see global ones.");
+}
+
 function emptyList() {
   return emptyNote(
-    "No observers yet",
+    "No observers to show",
     "An observer notifies people of events by mail, Slack or in the app. Create one here or with the API:",
     h("a", { class: "button button-main", href: link("observers", [], { new: "yes" }) }, icon("plus"), "New observer"),
     command(
-      `curl -X PUT ${base()}/observers/ops \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '{"channel": "mail", "types": ["job/finish/*"], "config": {"to": "ops@example.org"}}'`,
+      `curl -X PUT ${base()}/observers/ops \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '{"channel": "mail", "types": ["job/finish/*"], "config": {"from": "annals@example.org", "to": "ops@example.org"}}'`,
       "Create an observer",
     ),
   );

@@ -14,7 +14,7 @@ export function signIn(problem = null) {
       notice,
       problemNote({
         title: "This link does not sign in",
-        message: `${problem.message} Each link works once; paste a token instead.`,
+        message: "Each link works once and only until the server restarts. Restart the server for a new link, or paste a token.",
       }),
     );
   else if (why !== null) put(notice, h("p", { class: "note", role: "alert" }, why));
@@ -27,6 +27,11 @@ export function signIn(problem = null) {
     autocapitalize: "off",
     "aria-describedby": "token-help",
     placeholder: "eyJhbGciOi…",
+    onkeydown: (event) => {
+      if (event.key !== "Enter" || event.shiftKey) return;
+      event.preventDefault();
+      form.requestSubmit();
+    },
   });
   const button = h("button", { class: "button button-main", type: "submit" }, "Sign in");
   const form = h(
@@ -42,7 +47,7 @@ export function signIn(problem = null) {
     h(
       "p",
       { id: "token-help", class: "hint" },
-      "A JWT of your organization. It stays in this tab until you close it.",
+      "A token (JWT) for your organization. It stays in this tab until you close it.",
     ),
     button,
   );

@@ -80,11 +80,11 @@ function consumers(list) {
       {},
       h("td", { class: "strong" }, one.name),
       h("td", {}, stateOf(one)),
-      h("td", {}, one.eventId ? whole(msOfId(one.eventId)) : "nothing yet"),
-      h("td", { class: "number" }, number(one.behind ?? 0)),
+      h("td", { "data-title": "Read up to" }, one.eventId ? whole(msOfId(one.eventId)) : "nothing yet"),
+      h("td", { class: "number", "data-title": "Commits behind" }, number(one.behind ?? 0)),
       h(
         "td",
-        { class: "number" },
+        { class: "number", "data-title": "Lag" },
         one.lagSeconds === null || one.lagSeconds === undefined ? "–" : duration(one.lagSeconds),
       ),
     );
@@ -95,7 +95,12 @@ function consumers(list) {
     h(
       "div",
       { class: "table-frame" },
-      h("table", { class: "table" }, h("thead", {}, h("tr", {}, heads)), h("tbody", {}, list.map(row))),
+      h(
+        "table",
+        { class: "table table-stacked" },
+        h("thead", {}, h("tr", {}, heads)),
+        h("tbody", {}, list.map(row)),
+      ),
     ),
   );
 }

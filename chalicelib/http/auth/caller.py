@@ -54,13 +54,13 @@ class Caller:
         return cls(user, tuple(json.loads(organizations)), frozenset(json.loads(groups)), requested, int(expires))
 
     def require_publisher(self, group_names: Groups) -> None:
-        self._require_any(group_names.publishers | group_names.admins)
+        self._require_any("publish", group_names.publishers | group_names.admins)
 
     def require_reader(self, group_names: Groups) -> None:
-        self._require_any(group_names.readers | group_names.admins)
+        self._require_any("read", group_names.readers | group_names.admins)
 
     def require_admin(self, group_names: Groups) -> None:
-        self._require_any(group_names.admins)
+        self._require_any("administer", group_names.admins)
 
     def is_admin(self, group_names: Groups) -> bool:
         return not self.groups.isdisjoint(group_names.admins)
@@ -96,6 +96,9 @@ class Caller:
             "expires": timestamps.iso(min(self.expires_s, MAX_EXPIRY_S) * 1_000_000),
         }
 
-    def _require_any(self, allowed: frozenset[str]) -> None:
+    def _require_any(self, action: str, allowed: frozenset[str]) -> None:
         if self.groups.isdisjoint(allowed):
-            raise Forbidden(f"User or client '{self.user}' does not have access to that action on this server.")
+            raise Forbidden(
+                f"User or client '{self.user}' does not have access to that action on this server.",
+                f"To {action}, the token needs one of the groups {', '.join(sorted(allowed))}.",
+            )

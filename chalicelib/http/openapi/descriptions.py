@@ -61,7 +61,7 @@ TAGS: Mapping[str, str] = {
     "events": "Append events, and follow them.",
     "queries": "Hat's three queries. `latest` and `timeseries` span all organizations of the token, unless"
     " X-Organization names one.",
-    "jobscheduler": "JobScheduler's snapshots, events and statistics.",
+    "JobScheduler": "JobScheduler's snapshots, events and statistics.",
     "objects": "Snapshots of the objects that events are about. A snapshot is exact as of its `eventId`.",
     "push jobs": "The feeds of push jobs, and the jobs themselves.",
     "observers": "Rules that notify people of events, their deliveries, and the inbox.",

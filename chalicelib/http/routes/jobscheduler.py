@@ -30,7 +30,7 @@ DEFAULT_PAGE_LIMIT = 1_000
 @routes.route("/jobscheduler/master/api/{collection}", methods=["GET", "POST"], **authorizer.AUTHENTICATED)
 @routes.route("/jobscheduler/master/api/{collection}/{path+}", methods=["GET"], **authorizer.AUTHENTICATED)
 @route_doc(
-    "jobscheduler",
+    "JobScheduler",
     {200: "SchedulerSnapshot"},
     query=parameters.SchedulerParameters,
     optional_body=PathQueryJson,

@@ -103,7 +103,9 @@ def post_replay(name: str) -> Response:
     params = requests.body(observer_parameters.ReplayRequest, context.request)
     after = params.after if params.after is not None else max((params.since or 0) - 1, 0)
     replay = params.replay or secrets.token_urlsafe(6)
-    progress = context.components.notifications.replayer.run(context.server, observer, after, params.until, replay)
+    progress = context.components.notifications.replayer.run(
+        context.server, observer, after, params.until, replay, is_dry_run=params.dry_run
+    )
     return responses.replay_progress(
         progress.replay, progress.event_id, progress.until, progress.deliveries, progress.is_done
     )

@@ -38,7 +38,10 @@ def post_preview(name: str) -> Response:
 @route_doc("observers", {200: "Tested"}, optional_body=observer_parameters.TestRequest, problems=(404, 502))
 @problems.handle_errors
 def post_test(name: str) -> Response:
-    """Send a test message about an event immediately. The filter is ignored, and the message is not retried."""
+    """Send a test message immediately, about the given event or the latest that the observer would send.
+
+    The message is not retried.
+    """
     context = access.reader()
     observer = find_observer(context, name)
     params = requests.optional_body(observer_parameters.TestRequest, context.request)

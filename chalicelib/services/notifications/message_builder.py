@@ -87,6 +87,11 @@ class MessageBuilder:
             delivery, observer, _template_name(event, fields), self._scope(event, fields, observer, job)
         )
 
+    def drop_reason(self, event: Event, observer: Observer, configured: ConfigurationState) -> str | None:
+        """Why the event or the observer suppresses the message, or None. Raises `Undeliverable` if the filter fails."""
+        fields = self._with_job_fields(event, event_fields(event))
+        return self._drop_reason(fields, observer, _job_settings(fields, configured))
+
     def preview(
         self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> tuple[str | None, Message]:

@@ -3,14 +3,15 @@
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain.errors import NotFound
+from chalicelib.domain.errors import NotFound, Undeliverable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import AppMessage, Delivery, Mail, Message, SlackPost
-from chalicelib.domain.notifications.observer import Observer
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.message_builder import MessageBuilder
@@ -20,6 +21,9 @@ from chalicelib.services.reading.retention import Retention
 
 TEST_PREFIX = "[Test]"
 """Start of the subject of every test message."""
+
+MAX_EXAMINED_EVENTS = 500
+"""How many events a preview examines to find one that the observer would send."""
 
 _REASON_TEXTS = {
     "silent": "the event or its job is marked silent",
@@ -61,7 +65,9 @@ class Previewer:
         self._messages = messages
 
     def preview(self, server: int, observer: Observer, event_id: Id | None) -> Preview:
-        """Preview the message about this event, or about the latest event of a matching type.
+        """Preview the message about this event, or about the latest event that the observer would send.
+
+        Without one among the latest events of a matching type, the latest of them is used.
 
         Raises `NotFound` without such an event, and `Undeliverable` if the message cannot be rendered.
         """
@@ -79,20 +85,40 @@ class Previewer:
 
     def _event(self, server: int, observer: Observer, event_id: Id | None) -> Event:
         last_expired_id = self._retention.boundary(server).event_id
-        event = self._latest_event(server, observer) if event_id is None else self._event_by_id(server, event_id)
+        if event_id is None:
+            event = self._latest_event(server, observer, last_expired_id)
+        else:
+            event = self._event_by_id(server, event_id)
         if event is None or event.event_id <= last_expired_id:
             if event_id is None:
                 raise NotFound("there is no event of a type that the observer matches; publish one or name an event")
             raise NotFound(f"there is no event {event_id}")
         return event
 
-    def _latest_event(self, server: int, observer: Observer) -> Event | None:
+    def _latest_event(self, server: int, observer: Observer, last_expired_id: int) -> Event | None:
+        configured = self._observers.load(server)
+        latest: Event | None = None
+        for event in islice(self._matching_events(server, observer), MAX_EXAMINED_EVENTS):
+            if event.event_id <= last_expired_id:
+                break
+            latest = latest or event
+            try:
+                if self._is_sent(event, observer, configured):
+                    return event
+            except Undeliverable:
+                return event  # The preview of this event reports the failure.
+        return latest
+
+    def _matching_events(self, server: int, observer: Observer) -> Iterator[Event]:
+        """The events of a matching type, newest first."""
         matching = Selection(types=observer.configuration.patterns)
         for commit in self._reader.commits_before(self._reader.log.head(server), matching):
-            for event in reversed(commit.events):
-                if matching.selects(event):
-                    return event
-        return None
+            yield from (event for event in reversed(commit.events) if matching.selects(event))
+
+    def _is_sent(self, event: Event, observer: Observer, configured: ConfigurationState) -> bool:
+        if self._mismatch_reason(event, observer) is not None:
+            return False
+        return self._messages.drop_reason(event, observer, configured) is None
 
     def _event_by_id(self, server: int, event_id: Id) -> Event | None:
         commit = self._reader.log.commit(server, event_id.session) if event_id.server == server else None

@@ -44,8 +44,13 @@ class Replayer:
     outbox: Outbox
     monotonic: Callable[[], float] = time.monotonic
 
-    def run(self, server: int, observer: Observer, after: int, until: int | None, replay: str) -> ReplayProgress:
-        """Replay one part of the events after `after`, up to `until` or the current end of the log."""
+    def run(
+        self, server: int, observer: Observer, after: int, until: int | None, replay: str, *, is_dry_run: bool = False
+    ) -> ReplayProgress:
+        """Replay one part of the events after `after`, up to `until` or the current end of the log.
+
+        A dry run counts the deliveries and sends nothing. The count includes events that the filter will drop.
+        """
         deadline = self.monotonic() + MAX_PART_S
         boundary = self.retention.boundary(server)
         end = min(2**53 if until is None else until, self.reader.log.head(server).last_event_id)
@@ -69,5 +74,6 @@ class Replayer:
                 break
         else:
             event_id = max(event_id, end)
-        self.outbox.put(batch)
+        if not is_dry_run:
+            self.outbox.put(batch)
         return ReplayProgress(replay, event_id, end, len(batch))

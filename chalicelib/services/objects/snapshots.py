@@ -63,6 +63,8 @@ def object_views(
 def object_snapshot(reader: LogReader, server: int, ref: ObjectRef) -> Snapshot:
     """The current full state of one object. Views store large objects without some of their parts."""
     stored = snapshot(reader, server, ref.collection, PathQuery((PathPattern(ref.path),)))
+    if ref.path not in stored.states:
+        raise NotFound(f"there is nothing at {_address(ref)}")
     if vocabularies.is_full_state(ref.collection, stored.state_of(ref.path)):
         return stored
     state = vocabularies.full_state(ref.collection, object_events(reader, server, ref, stored.event_id))
@@ -78,7 +80,7 @@ def past_snapshot(
     events = list(object_events(reader, server, ref, event_id))
     state = _fold(ref, events)
     if state is None:
-        raise NotFound(f"there was nothing at {ref.path[:200]} as of event {event_id}")
+        raise NotFound(f"there was nothing at {_address(ref)} as of event {event_id}")
     return Snapshot(events[-1].event_id, {ref.path: state})
 
 
@@ -122,7 +124,7 @@ def _unchanged_snapshot(reader: LogReader, server: int, ref: ObjectRef, event_id
     last_event_id = max((event.event_id for event in events), default=None)
     if last_event_id is None or last_event_id > event_id:
         raise NotFound(
-            f"the state of {ref.path[:200]} as of event {event_id} is unknown: its first events are no longer kept"
+            f"the state of {_address(ref)} as of event {event_id} is unknown: its first events are no longer kept"
         )
     return Snapshot(last_event_id, current.states)
 
@@ -133,6 +135,10 @@ def _fold(ref: ObjectRef, events: Sequence[Event]) -> State | None:
     if state is None or vocabularies.is_full_state(ref.collection, state):
         return state
     return vocabularies.full_state(ref.collection, events)
+
+
+def _address(ref: ObjectRef) -> str:
+    return f"/objects/{ref.collection}{ref.path[:200]}"
 
 
 def _stored_views(

@@ -9,7 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from annals_client.cli.exits import UsageError
+from annals_client.cli.exits import NotWritten, UsageError
 from annals_client.cli.printing import Printer, escape_control, progress_bar
 from annals_client.cli.times import parse_time, position_before
 from annals_client.errors import Torn
@@ -30,6 +30,9 @@ def publish(args: Namespace, annals: Annals, printer: Printer) -> None:
         printer.event(event)
     for ignored in published.ignored:
         _warn(f"event {ignored.place + 1} was not written: {ignored.reason}")
+    if published.ignored:
+        count = len(published.ignored)
+        raise NotWritten(f"{count} event{'s were' if count > 1 else ' was'} not written")
 
 
 def follow(args: Namespace, annals: Annals, printer: Printer) -> None:

@@ -6,7 +6,7 @@ from annals_client.errors import AnnalsError, BadRequest, ConditionFailed, KeyRe
 
 OK = 0
 FAILED = 1
-"""Any other error, such as an internal server error or an unreadable file."""
+"""Any other error, such as an event that was not written, an internal server error or an unreadable file."""
 USAGE = 2
 """The command line or its input is invalid."""
 NOT_ALLOWED = 3
@@ -43,11 +43,15 @@ class DataDamaged(Exception):
     """The data of the server on this machine is damaged."""
 
 
+class NotWritten(Exception):
+    """The server ignored events, such as those about an unknown job. The others are written."""
+
+
 class ServerNotInstalled(Exception):
     """The command needs the code of the server."""
 
 
-CLI_ERRORS = (UsageError, MissingToken, DataDamaged, ServerNotInstalled)
+CLI_ERRORS = (UsageError, MissingToken, DataDamaged, NotWritten, ServerNotInstalled)
 
 
 def exit_code(error: Exception) -> int:

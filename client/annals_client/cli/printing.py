@@ -43,7 +43,7 @@ class Printer:
             for row in rows:
                 self.line(json.dumps(row))
             return
-        cells = [columns, *([_format_cell(row.get(column)) for column in columns] for row in rows)]
+        cells = [columns, *([_format_cell(row.get(column), column) for column in columns] for row in rows)]
         widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
         for number, line in enumerate(cells):
             text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -111,14 +111,17 @@ def _format_payload(event: Event) -> str:
 
 
 def _format_local_time(time: datetime) -> str:
-    """In the local time zone, with milliseconds."""
-    return time.astimezone().isoformat(sep=" ", timespec="milliseconds")[:23]
+    """In the local time zone, with milliseconds and the offset: 2026-11-04 12:07:36.606+01:00."""
+    return time.astimezone().isoformat(sep=" ", timespec="milliseconds")
 
 
-def _format_cell(value: object) -> str:
+def _format_cell(value: object, column: str) -> str:
+    """A value of a table. Columns called `…At` contain times."""
     match value:
         case None:
             return "-"
+        case str() if column.endswith("At"):
+            return _format_local_time(datetime.fromisoformat(value))
         case str():
             return escape_control(value)
         case _:

@@ -100,7 +100,12 @@ def main() -> None:
         fill(settings.data_dir, args.org, DemoSpec(args.seed, end_ms, args.events), args.force)
     except AnnalsError as error:
         sys.exit(f"No demo data written: {error}")
-    print(f"Finished in {time.monotonic() - started_s:.0f} s. Next: make report")
+    print(
+        f"Finished in {time.monotonic() - started_s:.0f} s.\n"
+        f"See it: start the server with `make run`, open its address in a browser, and sign in with a token:\n"
+        f"  make -s token ORG={args.org}\n"
+        "Report: make report"
+    )
 
 
 def _parse_time(text: str) -> int:
