@@ -63,6 +63,12 @@ def test_foreign_and_unknown_last_event_are_equally_empty(path: str, server: Ser
         )
 
 
+def test_server_query_checks_organization_header(member: Member) -> None:
+    for number in (member.create(), 999_999):
+        response = member.get("/events/server", params={"server": number}, headers={"X-Organization": "-"})
+        assert response.status_code == 403, response.text
+
+
 def test_post_without_body_is_refused(member: Member) -> None:
     response = member.request("POST", "/events/server")
     assert (response.status_code, response.json()["detail"].startswith("the body is not valid JSON")) == (400, True)

@@ -106,7 +106,8 @@ def events_server() -> Response:
     context = access.multi_log_reader()
     caller, log = context.caller, context.components.log
     params = requests.query_or_body(parameters.ServerParameters, context.request)
-    server = log.organizations.server(caller.organization()) if params.server is None else params.server
+    organization = caller.organization()  # checks the header X-Organization, even if the request names a server
+    server = log.organizations.server(organization) if params.server is None else params.server
     query = ServerQuery(server, params.last_event_id, params.max_results)
     if params.server is not None and not log.organizations.owns_server(caller.organizations, server):
         return responses.query_page(query_unknown_server(query))
