@@ -25,7 +25,7 @@ RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 OTHER_RSA_KEY = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 EC_KEY = ec.generate_private_key(ec.SECP256R1())
 SHARED_SECRET = "a secret that an issuer should never publish"
-EXPIRES_S = int(time.time()) + 600
+EXPIRES_S = int(time.time()) + 24 * 3600
 
 
 class Issuer:

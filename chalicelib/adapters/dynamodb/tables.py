@@ -16,16 +16,19 @@ POLL_INTERVAL_S = 1.0
 MAX_POLLS = 60
 
 
-def create_tables(client: ServiceClient, log_table: str, views_table: str, sleep: Sleep = time.sleep) -> None:
-    """Create both tables and wait until they are active."""
+def create_tables(
+    client: ServiceClient, log_table: str, views_table: str, sleep: Sleep = time.sleep, with_ttl: bool = True
+) -> None:
+    """Create both tables and wait until they are active. Without `with_ttl` the emulator deletes no expired items."""
     stream = {"StreamEnabled": True, "StreamViewType": "NEW_IMAGE"}
     log = _table_definition(log_table, "N", SERVER, SESSION) | {"StreamSpecification": stream}
     for table in (log, _table_definition(views_table, "S", VIEW, ITEM)):
         client.call("CreateTable", table)
     for name in (log_table, views_table):
         _wait_until_active(client, name, sleep)
-        expiry = {"Enabled": True, "AttributeName": TTL}
-        client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": expiry})
+        if with_ttl:
+            expiry = {"Enabled": True, "AttributeName": TTL}
+            client.call("UpdateTimeToLive", {"TableName": name, "TimeToLiveSpecification": expiry})
 
 
 def _table_definition(name: str, key_type: str, hash_key: str, sort_key: str) -> dict[str, Any]:
