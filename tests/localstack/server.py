@@ -24,6 +24,7 @@ PYTHON = Path(__file__).parents[2] / ".venv-localstack" / "bin" / "python"
 INSTALLED = PYTHON.parents[1] / "ready"
 LAMBDA_RUNTIME = "lambda-runtime/v0.1.41-pre/x86_64/var/rapid/init"
 """Where LocalStack 4.14 installs the program that starts functions."""
+DYNAMODB_PID = "dynamodb-local.pid"
 REGION = "eu-central-1"
 CREDENTIALS = {"aws_access_key_id": "test", "aws_secret_access_key": "test"}
 START_TIMEOUT_S = 120.0
@@ -61,10 +62,12 @@ def run_localstack(home: Path, port: int) -> Iterator[str]:
         dynamodb.close()
         yield address
     finally:
-        # With its DynamoDB Local. A clean shutdown would take seconds, and there is nothing to save.
+        # A clean shutdown would take seconds, and there is nothing to save. DynamoDB Local has its own process group.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
+        with suppress(FileNotFoundError, ProcessLookupError):
+            os.kill(int((home / DYNAMODB_PID).read_text()), signal.SIGKILL)
 
 
 def _environment(home: Path, port: int) -> dict[str, str]:
@@ -95,7 +98,10 @@ def _install_substitutes(home: Path) -> None:
     jar.parent.mkdir(parents=True)
     jar.touch()
     command = shlex.join(dynamodb_local.command(port="PORT")).replace("PORT", "$2")
-    _write_script(libraries / "java" / "21" / "bin" / "java", f"while [ $1 != -port ]; do shift; done\nexec {command}")
+    _write_script(
+        libraries / "java" / "21" / "bin" / "java",
+        f"while [ $1 != -port ]; do shift; done\necho $$ > {shlex.quote(str(home / DYNAMODB_PID))}\nexec {command}",
+    )
 
 
 def _write_script(path: Path, text: str) -> None:
