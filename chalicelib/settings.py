@@ -178,7 +178,7 @@ class Settings:
             groups_claim=get("GROUPS_CLAIM") or "groups",
             groups=Groups(
                 publishers=_names(get("PUBLISHERS") or "publishers") | {"pushy_job_writers"},
-                readers=_names(get("READERS") or "readers") | {"pushy_job_readers"},
+                readers=_names(get("READERS") or "readers") | {"pushy_job_readers", "pushy_jobs_readers"},
                 admins=_names(get("ADMINS") or "admins"),
             ),
         )

@@ -181,7 +181,7 @@ def test_p_h06_caller_without_reader_group_is_forbidden(
     assert problem(answer, 403)["error"] == [message]
 
 
-@pytest.mark.parametrize("groups", [["readers"], ["pushy_job_readers"], ["admins"]], ids=str)
+@pytest.mark.parametrize("groups", [["readers"], ["pushy_job_readers"], ["pushy_jobs_readers"], ["admins"]], ids=str)
 def test_p_h06_reader_can_read_but_not_publish(groups: list[str], member: Member, server: Server) -> None:
     publish_texts(member, "start 1")
     reader = server.member(member.organization, groups=groups)

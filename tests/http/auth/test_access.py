@@ -112,7 +112,7 @@ def test_groups_determine_rights(groups: list[str], publishes: int, reads: int, 
     refusal = "User or client 'bob' does not have access to that action on this server."
     remedies = {
         "To publish, the token needs one of the groups admins, publishers, pushy_job_writers.",
-        "To read, the token needs one of the groups admins, pushy_job_readers, readers.",
+        "To read, the token needs one of the groups admins, pushy_job_readers, pushy_jobs_readers, readers.",
     }
     refused = [response.json() for response in responses if response.status_code == 403]
     assert {document["detail"] for document in refused} <= {f"{refusal} {remedy}" for remedy in remedies}
