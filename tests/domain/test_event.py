@@ -211,3 +211,13 @@ def test_encode_type_and_key_of_900_bytes_succeeds() -> None:
 def test_new_event_is_frozen() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         NewEvent(type=("a",)).key = "k"  # type: ignore[misc]
+
+
+def test_events_order_by_id_in_a_log_and_by_time_across_logs() -> None:
+    """The later event of another server may have a lower session."""
+    first, second = (Event(Id(1, session, 1), session, 100, "{}") for session in (1, 2))
+    other = Event(Id(2, 1, 1), 1, 101, "{}")
+    assert sorted([other, second, first]) == [first, second, other]
+    assert other > second > first
+    assert not first > second
+    assert not first > Event(first.id, first.event_id, first.at_us, first.text)

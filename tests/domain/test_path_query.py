@@ -26,3 +26,10 @@ from chalicelib.domain.objects.path_query import PathQuery
 )
 def test_path_query_matches_objects_but_not_the_folder(pattern: str, path: str, matches: bool) -> None:
     assert PathQuery.parse(pattern).matches(path) is matches
+
+
+@pytest.mark.parametrize(
+    ("paths", "everything"), [(["/"], True), (["/a", "/"], True), (["/a/"], False), (["/a", "/b"], False)]
+)
+def test_path_query_matches_everything_if_one_path_does(paths: list[str], everything: bool) -> None:
+    assert PathQuery.parse(*paths).matches_everything == everything

@@ -37,6 +37,8 @@ Results = dict[str, str | None]
 
 def main(argv: Sequence[str]) -> int:
     args = _arguments(argv)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.default_int_handler)
     groups = args.only.split(",") if args.only else list(GROUPS)
     chosen = choose(groups, args.count, args.seed)
     file = RESULTS / f"seed-{args.seed}.jsonl"

@@ -29,6 +29,11 @@ _EXTRA: Mapping[str, Sequence[str]] = {
     "chalicelib/domain/redaction.py": ["tests/adapters/channels", "tests/telemetry"],
     "chalicelib/domain/sse.py": ["tests/http/test_feed.py"],
     "chalicelib/domain/views": ["tests/services/consumers", "tests/services/reading"],
+    "chalicelib/domain/vocabularies/job": ["tests/conformance/anyjob"],
+    "chalicelib/domain/vocabularies/push": [
+        "tests/conformance/push/test_jobs.py",
+        "tests/conformance/push/test_order.py",
+    ],
     "chalicelib/domain/vocabularies/scheduler": ["tests/conformance/jobscheduler"],
     "chalicelib/services/admin": ["tests/server/test_sign_in.py", "tests/http/test_me_and_system.py"],
     "chalicelib/services/consumers": ["tests/notifications"],

@@ -50,11 +50,12 @@ class Mutation:
     end: int
     before: str
     after: str
+    source_line: str
 
     @property
     def key(self) -> str:
         """Identifies the mutation as long as its line does not change, wherever the line is."""
-        return f"{self.path}: {self.operator}: {self.before} -> {self.after}"
+        return f"{self.path}: {self.source_line}: {self.before} -> {self.after}"
 
     def apply(self, source: bytes) -> bytes:
         return source[: self.start] + self.after.encode() + source[self.end :]
@@ -63,13 +64,15 @@ class Mutation:
 def find_mutations(path: str, source: bytes) -> list[Mutation]:
     """All mutations of a module that compile."""
     line_starts = [0]
-    for line in source.splitlines(keepends=True):
+    lines = source.splitlines(keepends=True)
+    for line in lines:
         line_starts.append(line_starts[-1] + len(line))
     found = []
     for node, operator, after in _changes(ast.parse(source)):
         start = line_starts[node.lineno - 1] + node.col_offset
         end = line_starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        mutation = Mutation(path, node.lineno, operator, start, end, source[start:end].decode(), after)
+        text = lines[node.lineno - 1].decode().strip()
+        mutation = Mutation(path, node.lineno, operator, start, end, source[start:end].decode(), after, text)
         if _compiles(mutation.apply(source)):
             found.append(mutation)
     return found
