@@ -16,7 +16,7 @@ from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import NonEmpty
 from chalicelib.domain.vocabularies import JOB_VOCABULARY, fold
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
-from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, is_finish_due
+from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, has_exact_count, is_finish_due
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
 from chalicelib.services.objects.snapshots import Snapshot, object_events, snapshot
@@ -168,7 +168,7 @@ class JobPlanner:
         full_state = JOB_VOCABULARY.full_state(
             JOBSET, ((event, fields) for event, fields in with_fields if fields is not None)
         )
-        if full_state is None:
+        if full_state is None or not (has_exact_count(state) or is_finish_due(full_state)):
             return surplus, []
         texts = [*(event.text.encode() for event in events.values()), *encode_all(finishes)]
         return surplus, [_shrink_to_fit(texts, finish_event(full_state))]

@@ -287,6 +287,25 @@ def test_publish_many_concurrent_finishes_all_succeed(sqlite_job_log: JobLog) ->
     assert len(jobset_finishes(sqlite_job_log)) == 1
 
 
+@pytest.mark.parametrize("first", [1, 10**13], ids=["short ids", "long ids"])
+def test_publish_many_jobs_ends_jobset_once(sqlite_job_log: JobLog, first: int) -> None:
+    """Also if some of the jobs finish twice, before and after the end."""
+    many, job_log = 1_500, sqlite_job_log
+    numbers = list(range(first, first + many))
+    random.Random(7).shuffle(numbers)
+    job_log.publish_jobs(create_set(7, [{"node": "n1", "type": "b"}] * many))
+    for start in range(0, many, 250):
+        job_log.publish_jobs(*(create(number, 7) for number in numbers[start : start + 250]))
+        job_log.project()
+    for start in range(0, many, 250):
+        assert jobset_finishes(job_log) == []
+        job_log.publish_jobs(*(finish(number, 7) for number in numbers[max(start - 3, 0) : start + 250]))
+        job_log.project()
+    job_log.publish_jobs(finish(numbers[0], 7))
+    assert len(jobset_finishes(job_log)) == 1
+    assert job_log.sessions()[-2][-2:] == [f"finish {numbers[-1]}", "finishJobSet 7"]
+
+
 request_lists = st.lists(
     st.lists(
         st.one_of(

@@ -1,5 +1,9 @@
 """Folds the events of a job set, and of its jobs, into the set's state.
 
+The stored state of a large set has no list of jobs (`jobs` is None) but the ids of its ended jobs, to count each once.
+The state of a very large set does not have these ids either. Then `finished` counts repeated `finish` events too: it is
+an upper limit, and `full_jobset` has the exact number.
+
 A set is created with a list of planned jobs without ids. Each `create` event that names the set replaces one of them.
 A `createJobSet` event of a set that has ended, and a `create` event of a job that has ended, begin a new run.
 """
@@ -15,6 +19,49 @@ _JobSet = dict[str, Any]
 _Job = dict[str, Any]
 
 
+class _JobIndex:
+    """The jobs of a set by id, and its planned jobs, so that an event of a large set takes no longer."""
+
+    def __init__(self, jobs: list[_Job]) -> None:
+        self._jobs = jobs
+        self._planned = [job for job in jobs if "id" not in job]
+        self.by_id = {job["id"]: job for job in reversed(jobs) if "id" in job}
+
+    def add(self, job: _Job) -> _Job:
+        """Merge `job` into the planned job that is most similar to it, or append it. Returns the entry of the set."""
+        entry = self._similar_planned_job(job)
+        if entry is None:
+            entry = job
+            self._jobs.append(job)
+        else:
+            entry.update(job)
+        if "id" in entry:
+            self.by_id.setdefault(entry["id"], entry)
+        return entry
+
+    def _similar_planned_job(self, job: _Job) -> _Job | None:
+        for fields in (("type", "node", "params"), ("type", "node"), ("type",)):
+            for place, planned in enumerate(self._planned):
+                if all(planned.get(name) == job.get(name) for name in fields):
+                    return self._planned.pop(place) if "id" in job else planned
+        return None
+
+
+def full_jobset(events: Iterable[tuple[int, Fields]]) -> _JobSet | None:
+    """The state of a set from all its events, each with its EventId."""
+    jobset, index = None, _JobIndex([])
+    for at_us, native in events:
+        if jobset is not None and native["event"] in JOB_EVENTS:
+            jobset["updatedAt"] = timestamps.iso(at_us)
+            _fold_job_of_set(jobset, native, index)
+        else:
+            jobset = fold_jobset(jobset, at_us, native)
+            index = _JobIndex(jobset["jobs"])
+    if jobset is not None:
+        jobset["finished"] = _count_finished(jobset)
+    return jobset
+
+
 def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
     """Update `jobset` in place with an event of the set or of one of its jobs."""
     at, name = timestamps.iso(at_us), native["event"]
@@ -27,8 +74,9 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
             jobset |= {"node": native["node"], "props": native["props"], "total": len(native["jobs"])}
             if jobset["jobs"] is not None:  # None: too large to be stored, then only the counters are updated
                 early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in native["jobs"]]
+                index = _JobIndex(jobset["jobs"])
                 for job in early:
-                    _assign_to_planned_job(jobset["jobs"], job)
+                    index.add(job)
         case "progressJobSet":
             jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
         case "finishJobSet" | "cleanJobSet":
@@ -38,9 +86,9 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
                 for substitute in ("ended", "failures", "failed"):
                     jobset.pop(substitute, None)
         case _:
-            _fold_job_of_set(jobset, native)
+            _fold_job_of_set(jobset, native, _JobIndex([] if jobset["jobs"] is None else jobset["jobs"]))
     if jobset["jobs"] is not None:
-        jobset["finished"] = sum("success" in job for job in jobset["jobs"])
+        jobset["finished"] = _count_finished(jobset)
     return jobset
 
 
@@ -58,8 +106,16 @@ def has_ended(state: Fields) -> bool:
 
 
 def is_finish_due(jobset: Fields) -> bool:
-    """Whether all jobs of the set have finished, but there is no `finishJobSet` event yet."""
+    """Whether all jobs of the set have finished, but there is no `finishJobSet` event yet.
+
+    Without `has_exact_count` the full state may show that some jobs have not finished.
+    """
     return not has_ended(jobset) and 0 < jobset.get("total", 0) <= jobset["finished"]
+
+
+def has_exact_count(jobset: Fields) -> bool:
+    """Whether `finished` is exact."""
+    return jobset["jobs"] is not None or "ended" in jobset
 
 
 def finish_event(jobset: Fields) -> dict[str, Any]:
@@ -83,12 +139,16 @@ def _end_event(jobset: Fields, event: str, jobs: Iterable[Fields]) -> dict[str, 
     }
 
 
-def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
-    jobs, begins_run = jobset["jobs"], native["event"] == "create" and not has_ended(jobset)
-    if jobs is None:
+def _count_finished(jobset: Fields) -> int:
+    return sum("success" in job for job in jobset["jobs"])
+
+
+def _fold_job_of_set(jobset: _JobSet, native: Fields, index: _JobIndex) -> None:
+    begins_run = native["event"] == "create" and not has_ended(jobset)
+    if jobset["jobs"] is None:
         _count_job_of_large_set(jobset, native, begins_run)
         return
-    job = next((job for job in jobs if job.get("id") == native["id"]), None)
+    job = index.by_id.get(native["id"])
     if job is not None and begins_run and ("success" in job or job["state"] == "cleaned"):
         job.clear()
         job |= {field: native[field] for field in ("node", "type", "params", "props", "id")} | {"state": "created"}
@@ -96,8 +156,7 @@ def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
         if "type" not in native:
             return  # a redirect of a job that has not been created
         created = {field: native[field] for field in ("node", "type", "params", "props") if field in native}
-        job = _assign_to_planned_job(jobs, created)
-        job |= {"id": native["id"], "state": "created"}
+        job = index.add({**created, "id": native["id"], "state": "created"})
     match native["event"]:
         case "progress":
             job |= {field: native[field] for field in ("state", "progress") if field in native}
@@ -111,6 +170,11 @@ def _fold_job_of_set(jobset: _JobSet, native: Fields) -> None:
 
 def _count_job_of_large_set(jobset: _JobSet, native: Fields, begins_run: bool) -> None:
     """The list of jobs is too large to be stored, but the ids of ended jobs are needed to count each job once."""
+    if "ended" not in jobset:  # too large, too: count each event
+        if native["event"] == "finish":
+            jobset["finished"] += 1
+            jobset["failed"] += native["success"] == "0"
+        return
     number, ended, failures = native["id"], jobset["ended"], jobset["failures"]
     if begins_run and number in ended:
         ended.remove(number)
@@ -121,15 +185,3 @@ def _count_job_of_large_set(jobset: _JobSet, native: Fields, begins_run: bool) -
         failures += [number] if native["success"] == "0" else []
         jobset["finished"] += 1
     jobset["failed"] = len(failures)
-
-
-def _assign_to_planned_job(jobs: list[_Job], job: _Job) -> _Job:
-    """Merge `job` into the planned job that is most similar to it, or append it. Returns the entry in `jobs`."""
-    planned_jobs = [planned for planned in jobs if "id" not in planned]
-    for fields in (("type", "node", "params"), ("type", "node"), ("type",)):
-        for planned in planned_jobs:
-            if all(planned.get(name) == job.get(name) for name in fields):
-                planned.update(job)
-                return planned
-    jobs.append(job)
-    return job

@@ -9,12 +9,14 @@ from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.vocabularies.job.events import JOB, JOB_EVENTS, JOBSET, JOBSET_EVENTS, id_from_key
 from chalicelib.domain.vocabularies.job.jobs import fold_job
-from chalicelib.domain.vocabularies.job.jobsets import failed_job_ids, finished_job_ids, fold_jobset
+from chalicelib.domain.vocabularies.job.jobsets import failed_job_ids, finished_job_ids, fold_jobset, full_jobset
 
 COLLECTIONS: Mapping[str, str] = {JOB: "jobs", JOBSET: "jobsets"}
 
 MAX_FIELD_BYTES = 1_500
 """If a state is larger than this, fields that are larger are stored as None. `full_state` has them."""
+MAX_ENDED_BYTES = 8 * 1024
+"""If the ids of the ended and failed jobs of a set are larger than this, they are not stored."""
 _VARIABLE_SIZE_FIELDS = ("params", "props", "state", "progress", "data", "result", "logs", "redirects", "jobs")
 
 Fields = Mapping[str, Any]
@@ -45,10 +47,15 @@ def fold(collection: str, state: State | None, event: Event, native: Fields) -> 
     if folded is None or len(to_json(folded)) <= MAX_FIELD_BYTES:
         return folded
     small = {name: _omit_if_large(name, value) for name, value in folded.items()}
-    return {**small, **_substitutes(small, folded)}
+    stored = {**small, **_substitutes(small, folded)}
+    if len(to_json([stored.get("ended"), stored.get("failures")])) > MAX_ENDED_BYTES:
+        del stored["ended"], stored["failures"]
+    return stored
 
 
 def full_state(collection: str, events: Iterable[tuple[Event, Fields]]) -> State | None:
+    if collection == JOBSET:
+        return full_jobset((event.event_id, native) for event, native in events)
     state: dict[str, Any] | None = None
     for event, native in events:
         state = _fold(collection, state, event, native)
