@@ -1,7 +1,7 @@
 """`annals check` and `annals token` work on a server's data directory. The server's code implements them.
 
 They are available if `infra.server.commands` can be imported, or if this package runs from a source tree of Annals, as
-after `make install`.
+after `make run`.
 """
 
 import sys
