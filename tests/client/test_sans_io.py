@@ -148,6 +148,28 @@ def test_publish_time_without_zone_raises_value_error() -> None:
         next(steps)
 
 
+@pytest.mark.parametrize("body", [b"{}", b'{"events": [{}], "eventId": 1}', b'{"events": 1, "eventId": 1}'])
+def test_publish_response_without_events_is_unexpected(body: bytes) -> None:
+    runner = StepRunner()
+    with pytest.raises(Unexpected, match="201: the response does not list the published events"):
+        runner.run(events.publish(runner.policy, [NewEvent("a")]), lambda _: Response(201, {}, body))
+
+
+@pytest.mark.parametrize("pages", [[[5, 3, 6]], [[5, 5]], [[4, 5], [5, 6]], [[5], [2]]])
+def test_follow_server_that_goes_back_is_unexpected(pages: list[list[int]]) -> None:
+    runner = StepRunner()
+    responses = [Response(200, {}, json.dumps(_event_seq(page)).encode()) for page in pages]
+    with pytest.raises(Unexpected, match="the server returned event"):
+        runner.run(events.follow(runner.policy), lambda n: responses[n - 1])
+    assert [event.event_id for event in runner.emitted] in ([5], [4, 5])
+
+
+def _event_seq(event_ids: list[int]) -> dict[str, Any]:
+    common = {"timestamp": "2026-01-01T00:00:00Z", "type": ["a"], "key": None, "sourceTimestamp": None, "payload": None}
+    snapshots = [{"id": {"server": 1, "session": n, "instance": 1}, "eventId": n, **common} for n in event_ids]
+    return {"TYPE": "NonEmpty", "eventId": event_ids[-1], "eventSnapshots": snapshots}
+
+
 def test_follow_immediate_empty_response_pauses() -> None:
     runner = StepRunner()
     steps = events.follow(runner.policy)

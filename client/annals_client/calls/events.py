@@ -34,7 +34,11 @@ def publish(
     headers = {"Idempotency-Key": idempotency_key or policy.new_key()}
     path = f"/events/{vocabulary}" if vocabulary else "/events"
     response = yield from send(policy, Request("POST", path, headers=headers, body=body))
-    return parse_published(response.json(), is_repeated=response.headers.get("idempotent-replayed") == "true")
+    is_repeated = response.headers.get("idempotent-replayed") == "true"
+    try:
+        return parse_published(response.json(), is_repeated)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise Unexpected(response.status, "the response does not list the published events") from error
 
 
 def newest(
@@ -61,7 +65,7 @@ def follow(
     `after` is the `event_id` of a snapshot or of the last event you handled. Without it, iteration starts with the
     oldest retained event. With `to_now` it ends at the end of the log. Otherwise it never ends: after the first
     response it survives lost connections and server restarts of any length. Raises `Torn` if events after the position
-    were removed by retention.
+    were removed by retention, and `Unexpected` if the server repeats an event or goes back.
 
     Implemented as a long poll. Each response states the position up to which the server has searched, and the next
     request continues there even if no event matched.
@@ -75,9 +79,13 @@ def follow(
         request = Request("GET", "/events", parameters, timeout_s=poll_s + RESPONSE_TIMEOUT_S)
         sent_at = policy.clock()
         response = yield from send(policy, request, deadline_s)
-        events, after = _parse_page(response.json())
+        events, next_after = _parse_page(response.json())
         for event in events:
+            if after is not None and event.event_id <= after:
+                raise Unexpected(response.status, f"the server returned event {event.event_id} after event {after}")
+            after = event.event_id
             yield Emit(event)
+        after = next_after
         if to_now and not events:
             return
         if not events and policy.clock() - sent_at < MIN_POLL_INTERVAL_S:
