@@ -148,7 +148,7 @@ def test_past_snapshot_after_last_event_is_current_state(store: Store) -> None:
 def test_past_snapshot_before_first_event_is_not_found(store: Store) -> None:
     reader, model = store.fill([[JOB_VOCABULARY.new_event(create(1))]], 1)
     for event_id in (0, model.last_event_id - 1):
-        with pytest.raises(NotFound, match=f"there was nothing at /1 as of event {event_id}"):
+        with pytest.raises(NotFound, match=f"there was nothing at /objects/job/1 as of event {event_id}"):
             past_snapshot(reader, model.server, ObjectRef("job", "/1"), event_id, no_boundary(model))
 
 

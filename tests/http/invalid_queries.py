@@ -224,7 +224,7 @@ ACCESS = {
     "objects of a foreign organization": Case(
         r"^'anna' is not associated", "/objects/order", status=403, headers={"X-Organization": "others"}
     ),
-    "an unknown object": Case(r"^there is nothing at /no,1$", "/objects/order/no,1", status=404),
+    "an unknown object": Case(r"^there is nothing at /objects/order/no,1$", "/objects/order/no,1", status=404),
     "an unknown route": Case(r"^there is nothing at /objects$", "/objects", status=404),
     "an unknown route of JobScheduler": Case(r"^there is nothing at ", "/jobscheduler/master/api", status=404),
     "PUT": Case(r"^PUT is not allowed here; allowed: GET, POST$", "/events/latest", status=405, method="PUT"),

@@ -38,8 +38,8 @@ _PATH_SCHEMAS: dict[str, JsonSchema] = {
     "path": {"type": "string", "minLength": 1, "pattern": URL_PATHS_PATTERN},
     "console path": _TEXT,
     "objects collection": {"type": "string", "enum": list(vocabularies.collections())},
-    "jobscheduler collection": {"type": "string", "enum": [*_SCHEDULER_COLLECTIONS, return_parameter.EVENT_COLLECTION]},
-    "jobscheduler collection at path": {"type": "string", "enum": _SCHEDULER_COLLECTIONS},
+    "JobScheduler collection": {"type": "string", "enum": [*_SCHEDULER_COLLECTIONS, return_parameter.EVENT_COLLECTION]},
+    "JobScheduler collection at path": {"type": "string", "enum": _SCHEDULER_COLLECTIONS},
     "observers name": {"type": "string", "pattern": observer.NAME_PATTERN},
 }
 """By parameter name, or by tag and parameter name. Other parameters in paths are any text."""
