@@ -163,7 +163,8 @@ def test_feed_behind_buffering_proxy_polls(console: Console, member: Member) -> 
         "**/events",
         lambda route: held.append(route) if route.request.headers.get("last-event-id") else route.continue_(),
     )
-    console.open(member)
+    with page.expect_request(lambda request: "last-event-id" in request.headers):
+        console.open(member)
     console.wait("() => document.querySelectorAll('.rows-view .rows-row').length === 1")
     page.clock.fast_forward(41_000)
     page.clock.fast_forward(2_000)
