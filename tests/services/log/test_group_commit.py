@@ -1,8 +1,9 @@
 """Group commit: appends of several threads are written together, and each gets its own outcome."""
 
 import threading
-from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, wait
+from typing import Any, Self, TypeVar
 
 import pytest
 
@@ -19,6 +20,7 @@ from tests.services.fakes import FailingLog, World, append, keys, no_match
 WRITERS = 8
 REQUESTS = 25
 TIMEOUT_S = 30.0
+T = TypeVar("T")
 POLL_INTERVAL_S = 0.001
 
 
@@ -50,6 +52,35 @@ class GatedLog(SqliteLog):
         self._gate.release(times)
 
 
+class DaemonThreads:
+    """Runs each call in a thread. Unlike those of a pool, a thread that hangs does not prevent the end of the test."""
+
+    def __init__(self) -> None:
+        self._threads: list[threading.Thread] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, failure: type[BaseException] | None, *_: object) -> None:
+        if failure is None:
+            for thread in self._threads:
+                thread.join(TIMEOUT_S)
+                assert not thread.is_alive()
+
+    def submit(self, function: Callable[..., T], *args: Any) -> Future[T]:
+        future: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                future.set_result(function(*args))
+            except BaseException as error:
+                future.set_exception(error)
+
+        self._threads.append(threading.Thread(target=run, daemon=True))
+        self._threads[-1].start()
+        return future
+
+
 def ignore_commit(commit: Commit) -> None:
     del commit
 
@@ -73,8 +104,9 @@ def test_append_from_threads_gets_consecutive_sessions(log: SqliteLog, world: Wo
             for n in range(REQUESTS)
         ]
 
-    with ThreadPoolExecutor(WRITERS) as pool:
-        sessions = list(pool.map(write, range(WRITERS)))
+    with DaemonThreads() as pool:
+        writers = [pool.submit(write, writer) for writer in range(WRITERS)]
+        sessions = [writer.result(TIMEOUT_S) for writer in writers]
     assert all(of_writer == sorted(of_writer) for of_writer in sessions)
     assert sorted(session for of_writer in sessions for session in of_writer) == list(range(1, WRITERS * REQUESTS + 1))
     stored = list(verify_contiguous(Head(1), log.read(1, 0)))
@@ -84,7 +116,7 @@ def test_append_from_threads_gets_consecutive_sessions(log: SqliteLog, world: Wo
 def test_queued_appends_are_written_as_one_group(database: Database, world: World) -> None:
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(4) as pool:
+    with DaemonThreads() as pool:
         appends = queue_behind_first(pool, group_commit, log, ["a", "b", "c", "d"])
         log.open(2)
         sessions = [pending.result(TIMEOUT_S).commit.session for pending in appends]
@@ -95,7 +127,7 @@ def test_queued_appends_are_written_as_one_group(database: Database, world: Worl
 def test_failed_condition_does_not_fail_the_group(database: Database, world: World) -> None:
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(4) as pool:
+    with DaemonThreads() as pool:
         leader = pool.submit(group_commit.append, append("/1", request_id="a"))
         log.await_writer()
         others = []
@@ -120,7 +152,7 @@ def test_failed_condition_does_not_fail_the_group(database: Database, world: Wor
 def test_write_error_reaches_its_group_only(database: Database, world: World) -> None:
     log = GatedLog(database, failing=[2])
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(6) as pool:
+    with DaemonThreads() as pool:
         first = queue_behind_first(pool, group_commit, log, ["a", "b", "c"])
         log.open()
         log.await_writer()
@@ -146,7 +178,7 @@ def test_unavailable_store_fails_the_whole_group(database: Database, world: Worl
 
     log = UnavailableLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(3) as pool:
+    with DaemonThreads() as pool:
         appends = queue_behind_first(pool, group_commit, log, ["a", "b", "c"])
         log.open()
         assert appends[0].result(TIMEOUT_S).commit.session == 1
@@ -159,7 +191,7 @@ def test_group_larger_than_the_limit_is_split(database: Database, world: World) 
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
     together = MAX_GROUP_SIZE + 2
-    with ThreadPoolExecutor(together + 1) as pool:
+    with DaemonThreads() as pool:
         appends = queue_behind_first(pool, group_commit, log, [str(n) for n in range(together + 1)])
         log.open(3)
         sessions = [pending.result(TIMEOUT_S).commit.session for pending in appends]
@@ -175,7 +207,7 @@ def test_appends_queued_during_a_flush_are_written_after_it(database: Database, 
     def flush() -> bool:
         return group_commit.flush(max_wait_s=0.25)
 
-    with ThreadPoolExecutor(3) as pool:
+    with DaemonThreads() as pool:
         flushed = pool.submit(flush)
         log.await_writer()
         appends = [pool.submit(group_commit.append, append(request_id=name)) for name in ("a", "b")]
@@ -207,7 +239,7 @@ def test_flush_of_a_silent_store_continues_in_the_background(database: Database,
 def test_flush_during_a_slow_write_returns_false(database: Database, world: World) -> None:
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(1) as pool:
+    with DaemonThreads() as pool:
         slow = pool.submit(group_commit.append, append(request_id="slow"))
         log.await_writer()
         queued = group_commit.submit(append(request_id="queued"))
@@ -259,7 +291,7 @@ def test_appends_during_repeated_slow_writes_are_all_written(database: Database,
     """The background thread ends when nothing is queued, and has to start again for later appends."""
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(1) as pool:
+    with DaemonThreads() as pool:
         for session in (1, 3, 5):
             slow = pool.submit(group_commit.append, append(request_id=f"slow {session}"))
             log.await_writer()
@@ -274,7 +306,7 @@ def test_appends_during_repeated_slow_writes_are_all_written(database: Database,
 def test_appends_queued_for_several_groups_are_all_written(database: Database, world: World) -> None:
     log = GatedLog(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(1) as pool:
+    with DaemonThreads() as pool:
         slow = pool.submit(group_commit.append, append(request_id="slow"))
         log.await_writer()
         queued = [group_commit.submit(append(request_id=str(number))) for number in range(MAX_GROUP_SIZE + 2)]
@@ -285,7 +317,7 @@ def test_appends_queued_for_several_groups_are_all_written(database: Database, w
 
 
 def queue_behind_first(
-    pool: ThreadPoolExecutor, group_commit: GroupCommit, log: GatedLog, request_ids: Sequence[str]
+    pool: DaemonThreads, group_commit: GroupCommit, log: GatedLog, request_ids: Sequence[str]
 ) -> list[Future[Appended]]:
     """Append the first request, which blocks at the gate, and queue the others behind it, in order."""
     appends = [pool.submit(group_commit.append, append(request_id=request_ids[0]))]
@@ -343,7 +375,7 @@ def test_submit_with_condition_never_reads_the_log(database: Database, world: Wo
     log = UnreadableLog(database)
     world.appender(log).append(append("/1", request_id="a"))
     group_commit = GroupCommit(world.appender(log), ignore_commit)
-    with ThreadPoolExecutor(1) as network_thread:
+    with DaemonThreads() as network_thread:
         submitted = network_thread.submit(
             lambda: [group_commit.submit(append(f"/{n}", condition=no_match("/1"))) for n in range(20)]
         )
