@@ -118,6 +118,8 @@ class Settings:
     retention_events: int | None
     """Number of latest events that are kept. None: keep all."""
     exports: ExportSettings
+    verifies_tokens: bool
+    """Whether this function verifies tokens. Otherwise the authorizer of the gateway has done it."""
     jwt_key: str
     """HS256 key of local tokens. Empty if an issuer signs them."""
     oidc_issuer: str
@@ -170,6 +172,7 @@ class Settings:
             retention_s=durations.parse(get("RETENTION")) if get("RETENTION") else None,
             retention_events=int(get("RETENTION_EVENTS") or 0) or None,
             exports=ExportSettings.from_environment(environment),
+            verifies_tokens=get("TOKEN_VERIFICATION") == "functions",
             jwt_key=get("JWT_KEY") or "",
             oidc_issuer=get("OIDC_ISSUER") or "",
             oidc_audience=get("OIDC_AUDIENCE") or "",

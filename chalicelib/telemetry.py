@@ -62,6 +62,8 @@ class FunctionTelemetry:
         except Exception as failure:
             raise _redact(failure) from None
         finally:
+            # The next request is not yet authenticated when its token is verified.
+            self._logger.remove_keys(["correlation_id", "organization"])
             self.measure.flush()
 
     def trace_client(self, service: str, client: ServiceClient) -> ServiceClient:

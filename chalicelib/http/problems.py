@@ -94,6 +94,12 @@ def problem_from_error(error: errors.AnnalsError) -> Response:
     return problem(status, str(error), members, {"Retry-After": _retry_after(error)} if status == 503 else {})
 
 
+def unauthorized() -> Response:
+    """The response to a request without a valid token. API Gateway sends the same one after its authorizer."""
+    detail = "send a header 'Authorization: Bearer <token>' with a valid token"
+    return problem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": "Bearer"})
+
+
 def _retry_after(error: errors.AnnalsError) -> str:
     # A full disk lasts longer than contention.
     return "5" if isinstance(error, errors.Unwritable) else "1"

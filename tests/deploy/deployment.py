@@ -119,11 +119,15 @@ class Deployment:
         sent = [mail for messages in answer.json()["messages"].values() for mail in messages]
         return [mail for mail in sent if recipient in mail["To"]]
 
-    def stop(self) -> bool:
-        """Terminate the deployment. Returns whether all its processes have exited."""
+    def close(self) -> None:
+        """Close the clients."""
         self.client.close()
         for client in self._aws.values():
             client.close()
+
+    def stop(self) -> bool:
+        """Terminate the deployment. Returns whether all its processes have exited."""
+        self.close()
         self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(STOP_TIMEOUT_S)

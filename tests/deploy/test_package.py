@@ -15,6 +15,7 @@ import pytest
 
 from infra.deploy.build import archives
 from infra.deploy.build.package import ROOT, Package, build_package, load_template
+from infra.deploy.build.route_functions import remove_authorizer
 from infra.deploy.stack.deploy import expand_sam
 from tests.oidc_issuer import AUDIENCE, Issuer, sign
 
@@ -181,14 +182,35 @@ def test_only_deliver_role_may_send_mail(package: Package) -> None:
     assert [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)] == ["DeliverRole"]
 
 
-@pytest.fixture(scope="module", name="expanded")
-def expanded_template(package: Package) -> dict[str, Any]:
-    """The template without SAM, as AWS deploys it."""
-    template = json.loads(package.template.read_text())
+def expand(template: dict[str, Any]) -> dict[str, Any]:
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["CodeUri"] = "s3://bucket/key"
     return expand_sam(template)
+
+
+@pytest.fixture(scope="module", name="expanded")
+def expanded_template(package: Package) -> dict[str, Any]:
+    """The template without SAM, as AWS deploys it."""
+    return expand(json.loads(package.template.read_text()))
+
+
+def test_removal_of_authorizer_deploys_api_again(package: Package, expanded: dict[str, Any], tmp_path: Path) -> None:
+    """Otherwise the deployed API would still call the authorizer, or none after the parameter is set back."""
+    template = json.loads(package.template.read_text())
+    remove_authorizer(template)
+    functions = ("APIHandler", "Reader", "Tester", "Bearer")
+    assert {template["Resources"][name]["Properties"]["CodeUri"] for name in functions} == {"./authorizer.zip"}
+    without = expand(template)
+    assert set(deployments(without)).isdisjoint(deployments(expanded))
+    path = tmp_path / "without.json"
+    path.write_text(json.dumps(without))
+    assert lint(path) == (0, "")
+
+
+def deployments(template: dict[str, Any]) -> list[str]:
+    """The logical ids of the API's deployments."""
+    return [name for name, one in template["Resources"].items() if one["Type"] == "AWS::ApiGateway::Deployment"]
 
 
 def expanded_properties(expanded: dict[str, Any], kind: str) -> list[dict[str, Any]]:

@@ -141,10 +141,14 @@ def test_overdue_reports_raise_alarm_after_26_hours() -> None:
     assert (periods, properties["EvaluationPeriods"]) == ({3600}, 26)
 
 
-def test_only_authorizer_has_the_signing_key() -> None:
+def test_signing_key_is_not_in_all_functions() -> None:
+    """Without the authorizer, APIHandler and the functions with its environment have the key, too."""
     template = load_template()
     assert "JwtKey" not in json.dumps(template["Globals"])
-    assert [name for name, one in template["Resources"].items() if "JwtKey" in json.dumps(one)] == ["Bearer"]
+    resources = template["Resources"]
+    assert [name for name, one in resources.items() if "JwtKey" in json.dumps(one)] == ["APIHandler", "Bearer"]
+    key = {"Fn::If": ["HasAuthorizer", {"Ref": "AWS::NoValue"}, {"Ref": "JwtKey"}]}
+    assert resources["APIHandler"]["Properties"]["Environment"] == {"Variables": {"JWT_KEY": key}}
 
 
 def test_outputs_name_functions_and_queues() -> None:

@@ -28,6 +28,8 @@ def test_make_cloud_deploys_to_localstack(localstack: str) -> None:
     (stack,) = cloudformation.describe_stacks(StackName=f"annals-{STAGE}")["Stacks"]
     cloudformation.close()
     assert stack["StackStatus"] == "CREATE_COMPLETE"
+    # LocalStack calls no authorizers.
+    assert {"ParameterKey": "TokenVerification", "ParameterValue": "functions"} in stack["Parameters"]
 
 
 def test_localstack_listens_on_loopback_only(localstack: str) -> None:

@@ -1,6 +1,7 @@
 """Log lines of functions: JSON with the context of the invocation and without user data."""
 
 import json
+import logging
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,8 @@ from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.redaction import safe_description
 from chalicelib.wiring import Components
+from infra.server.local_tokens import sign_token
+from tests.serving import JWT_KEY
 from tests.telemetry.lambda_runner import FUNCTION, MEMBER, Context, FailingClient, Lambda, message, request
 
 ROOT = Path(__file__).parent.parent.parent
@@ -217,6 +220,23 @@ def test_log_lines_have_id_and_organization_of_invocation(aws: Lambda, component
         if line["level"] in ("WARNING", "ERROR")
     ]
     assert context == [("one", "acme", True), ("two", "other", False), ("three", None, False), ("four", "acme", False)]
+
+
+@pytest.fixture
+def own_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_VERIFICATION", "functions")
+
+
+@pytest.mark.usefixtures("own_verification")
+def test_log_has_organization_of_token_verified_by_app(aws: Lambda, components: Components) -> None:
+    fail_calls(unavailable)(components)
+    headers = {"authorization": f"Bearer {sign_token(JWT_KEY, 'anna', ['acme'], ['readers'])}"}
+    aws.api(request("GET", "/events", headers=headers, member=None))
+    (line,) = aws.read_output().log
+    assert (line["level"], line["correlation_id"], line["organization"]) == ("WARNING", "gateway-1", "acme")
+    logging.getLogger("annals").warning("between requests")
+    (line,) = aws.read_output().log
+    assert line.keys().isdisjoint({"correlation_id", "organization"})
 
 
 def test_publish_raises_redacted_exception_with_same_name(aws: Lambda) -> None:

@@ -1,13 +1,19 @@
-"""The Chalice authorizer, and access to the current request."""
+"""Authentication of requests, by the Chalice authorizer or by middleware, and access to the current request."""
 
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
 from typing import Any
 
-from chalice.app import AuthRequest, AuthResponse, Blueprint, Request
+from chalice.app import AuthRequest, AuthResponse, Blueprint, Request, Response
 
 from chalicelib.http.auth import caller
+from chalicelib.http.auth.issuer_keys import IssuerUnavailable
 from chalicelib.http.auth.tokens import BadToken
+from chalicelib.http.problems import handle_errors, problem, unauthorized
 from chalicelib.wiring import get_components
 from chalicelib.wiring.telemetry import instrument_authorizer
+
+Middleware = Callable[[Request, Callable[[Request], Response]], Response]
 
 routes = Blueprint(__name__)
 
@@ -40,6 +46,30 @@ AUTHENTICATED: dict[str, Any] = {**PUBLIC, "authorizer": bearer}
 
 # Chalice deploys the function with the authorizer's name, so the instrumented one must have it.
 bearer = instrument_authorizer(bearer)
+
+
+def token_verifier(app_routes: Mapping[str, Mapping[str, Any]]) -> Middleware:
+    """Middleware that verifies tokens with TOKEN_VERIFICATION=functions, as the authorizer does otherwise.
+
+    `app_routes` are the entries of the Chalice app by path and method. Those with an authorizer require a token.
+    """
+
+    @handle_errors
+    def verify_token(request: Request, get_response: Callable[[Request], Response]) -> Response:
+        components, entry = get_components(), app_routes.get(request.path, {}).get(request.method)
+        if not components.settings.verifies_tokens or entry is None or entry.authorizer is None:
+            return get_response(request)
+        try:
+            claims = components.auth.verifier.verify(request.headers.get("authorization", ""))
+        except BadToken:
+            return unauthorized()
+        except IssuerUnavailable:
+            detail = "the keys of the token's issuer are not available; retry"
+            return problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})
+        request.context["authorizer"] = caller.authorizer_context(claims)
+        return get_response(request)
+
+    return verify_token
 
 
 def current_request() -> Request:

@@ -62,7 +62,7 @@ class LocalKey:
         self._key = key
 
     def claims(self, token: str) -> dict[str, Any]:
-        import jwt  # noqa: PLC0415  (only the authorizer needs it, and it takes 0.1 s of cold start)
+        import jwt  # noqa: PLC0415  (takes 0.1 s of cold start, and few functions verify tokens)
 
         try:
             return jwt.decode(

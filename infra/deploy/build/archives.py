@@ -15,7 +15,7 @@ from py_compile import PycInvalidationMode
 from typing import Final
 
 TOKEN_PACKAGES: Final = ("jwt", "cryptography", "cffi", "_cffi_backend*", "pycparser")
-"""Packages that verify tokens. They are larger than all others together, and only the authorizer needs them."""
+"""Packages that verify tokens. They are larger than all others together, and few functions need them."""
 NEVER_IMPORTED: Final = (
     "*.dist-info",
     "*.data",
@@ -42,7 +42,7 @@ _FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
 def write_archives(app: Path, dependencies: Path, functions: Path, authorizer: Path) -> None:
-    """Write two archives of the app with its dependencies: the authorizer's, and that of all other functions."""
+    """Write two archives of the app with its dependencies: with the packages that verify tokens, and without."""
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(dependencies, tree)

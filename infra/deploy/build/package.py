@@ -19,7 +19,7 @@ import yaml
 
 from infra.deploy.build import archives
 from infra.deploy.build.dependencies import install_dependencies
-from infra.deploy.build.route_functions import assign_routes
+from infra.deploy.build.route_functions import AUTHORIZER, assign_routes
 
 ROOT: Final = Path(__file__).parents[3]
 TEMPLATES: Final = ROOT / "infra" / "template"
@@ -42,7 +42,7 @@ class Package:
 
     @property
     def functions(self) -> Path:
-        """The archive of all functions except the authorizer."""
+        """The archive of all functions that do not verify tokens."""
         return self.folder / "deployment.zip"
 
     @property
@@ -83,7 +83,7 @@ def build_package(stage: str, folder: Path) -> Package:
     policy = json.loads((ROOT / ".chalice" / "policy-reader.json").read_text())
     template = assign_routes(template, policy)
     _remove_chalice_defaults(template)
-    template["Resources"]["Bearer"]["Properties"]["CodeUri"] = f"./{package.authorizer.name}"
+    template["Resources"][AUTHORIZER]["Properties"]["CodeUri"] = f"./{package.authorizer.name}"
     package.template.write_text(json.dumps(template, indent=1))
     _write_scripts(package.scripts)
     return package

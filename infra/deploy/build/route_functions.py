@@ -16,6 +16,7 @@ Template = dict[str, Any]
 WRITER: Final = "APIHandler"
 READER: Final = "Reader"
 TESTER: Final = "Tester"
+AUTHORIZER: Final = "Bearer"
 
 QUERY_PATHS: Final = ("/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
 """Prefixes of paths where POST is a query."""
@@ -44,6 +45,19 @@ def assign_routes(chalice_template: Template, reader_policy: Template) -> Templa
     role = resources[_ROLES[READER]] = copy.deepcopy(resources["ApiHandlerRole"])
     role["Properties"]["Policies"] = [{"PolicyDocument": reader_policy, "PolicyName": "ReaderRolePolicy"}]
     return template
+
+
+def remove_authorizer(template: Template) -> None:
+    """Let the API's functions verify tokens: no route has the authorizer, and the functions have its archive.
+
+    Conditions in the template could not do this. SAM deploys the API again only if the text of its definition changes.
+    """
+    resources = template["Resources"]
+    for methods in resources["RestAPI"]["Properties"]["DefinitionBody"]["paths"].values():
+        for operation in methods.values():
+            operation.pop("security", None)
+    for name in (WRITER, *_ROLES):
+        resources[name]["Properties"]["CodeUri"] = resources[AUTHORIZER]["Properties"]["CodeUri"]
 
 
 def _preflight_operation(operation: Template) -> Template:

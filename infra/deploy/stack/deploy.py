@@ -16,6 +16,7 @@ import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
 from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_sizes
+from infra.deploy.build.route_functions import remove_authorizer
 from infra.deploy.local.gateway_responses import add_gateway_responses
 from infra.deploy.stack import clients, prompts
 from infra.deploy.stack.retained import remove_failed_creation
@@ -24,6 +25,7 @@ from infra.deploy.stack.uploads import Uploads
 
 TRANSLATOR: Final = ROOT / ".venv-sam" / "bin" / "python"
 STAGES_FILE: Final = Path(__file__).parents[1] / "stages.yaml"
+VERIFICATION: Final = "TokenVerification"
 Confirm = Callable[[Sequence[ResourceChange]], bool]
 
 
@@ -108,7 +110,8 @@ def _with_stage_defaults(stage: str, stack: Stack, parameters: Mapping[str, str]
 
 def _create_change_set(stack: Stack, package: Package, parameters: Mapping[str, str]) -> ChangeSet:
     uploads = Uploads()
-    template = _upload_functions(package, uploads)
+    verification = parameters.get(VERIFICATION, stack.parameters().get(VERIFICATION))
+    template = _upload_functions(package, uploads, has_authorizer=verification != "functions")
     # An empty GlueScripts means that the operator has turned reports off: keep it.
     has_reports = stack.parameters().get("GlueScripts") != ""
     scripts = {"GlueScripts": uploads.upload_folder(package.scripts)} if has_reports else {}
@@ -128,9 +131,11 @@ def _execute(change_set: ChangeSet, confirm: Confirm) -> Stack | None:
     return change_set.stack
 
 
-def _upload_functions(package: Package, uploads: Uploads) -> dict[str, Any]:
+def _upload_functions(package: Package, uploads: Uploads, has_authorizer: bool) -> dict[str, Any]:
     """Upload the archives. Returns the template with their S3 addresses, without SAM for an emulator."""
     template: dict[str, Any] = json.loads(package.template.read_text())
+    if not has_authorizer:
+        remove_authorizer(template)
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
             archive = package.folder / resource["Properties"]["CodeUri"]

@@ -88,8 +88,7 @@ class Gateway:
             try:
                 context["authorizer"] = self._authorize(entry.authorizer, request.headers.get("authorization", ""))
             except Unauthorized:
-                detail = "send a header 'Authorization: Bearer <token>' with a valid token"
-                return problems.problem(HTTPStatus.UNAUTHORIZED, detail, headers={"WWW-Authenticate": "Bearer"})
+                return problems.unauthorized()
         event = {
             "resource": route.pattern,
             "path": unquote(path) if "%" in path else path,
