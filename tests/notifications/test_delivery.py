@@ -152,6 +152,18 @@ def test_delivery_waits_as_long_as_channel_requests(site: Site) -> None:
     assert 900_000_000 < first.due_ms - second.due_ms < 1_100_000_000
 
 
+def test_failing_address_does_not_hold_up_other_recipients(site: Site) -> None:
+    site.put("ops", "mail", config={"to": "fine@example.org, full@example.org"})
+    site.publish(job("create", 1))
+    site.publish(job("create", 1))
+    site.observe()
+    bad = [waiting.delivery.id for waiting in site.waiting("ops") if waiting.delivery.address == "full@example.org"]
+    site.channels.failing = {delivery_id: repeat(BUSY) for delivery_id in bad}
+    site.deliver()
+    assert [waiting.delivery.id for waiting in site.waiting("ops")] == bad
+    assert len(bad) == len(site.channels.sent) == 2
+
+
 def test_deliveries_with_same_key_keep_order_after_failure(site: Site) -> None:
     site.put("ops", "slack")
     for _ in range(3):

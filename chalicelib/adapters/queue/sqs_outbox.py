@@ -34,7 +34,7 @@ _log = logging.getLogger("annals")
 
 
 class SqsOutbox(DeliveryStates):
-    """The outbox of all servers in one queue. An observer and an event key together form a message group."""
+    """The outbox of all servers in one queue. Observer, event key and address form a message group."""
 
     def __init__(
         self,
@@ -126,7 +126,8 @@ class _Entry:
     @classmethod
     def of(cls, message: DeliveryMessage) -> Self:
         delivery = message.delivery
-        group = _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}")[:32]
+        # A failing address must not hold up the other recipients.
+        group = _hash(f"{delivery.server}/{delivery.observer}/{delivery.key}/{delivery.address}")[:32]
         return cls(group, message.text, _hash(f"{delivery.id}#{message.retry}"))
 
 

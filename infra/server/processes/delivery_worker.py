@@ -88,14 +88,15 @@ class DeliveryWorker:
                 self._busy.discard(observer)
 
     def _deliver_all(self, observer: ObserverId) -> None:
-        blocked_keys: set[str] = set()
+        blocked: set[tuple[str, str]] = set()
         after = 0
         while not self._is_stopped and (batch := self._outbox.waiting(*observer, after, BATCH_SIZE)):
             for waiting in batch:
                 after = waiting.n
-                key = waiting.delivery.key
-                if not self._is_stopped and key not in blocked_keys and not self._deliver(waiting):
-                    blocked_keys.add(key)
+                # A failing address must not hold up the other recipients.
+                recipient = waiting.delivery.key, waiting.delivery.address
+                if not self._is_stopped and recipient not in blocked and not self._deliver(waiting):
+                    blocked.add(recipient)
 
     def _deliver(self, waiting: WaitingDelivery) -> bool:
         """Attempt the delivery if it is due. Returns whether its successors may be delivered."""

@@ -88,9 +88,15 @@ def receive_all(client: ServiceClient, url: str) -> list[ReceivedMessage]:
     return messages
 
 
-def test_messages_of_same_observer_and_key_share_a_group(client: ServiceClient, url: str, outbox: SqsOutbox) -> None:
-    same = [a_delivery(1), a_delivery(2), a_delivery(3, address="anna")]
-    others = [a_delivery(4, key="/job/2"), a_delivery(5, observer="dev"), a_delivery(6, server=2), a_delivery(7, "")]
+def test_messages_of_same_key_and_address_share_a_group(client: ServiceClient, url: str, outbox: SqsOutbox) -> None:
+    same = [a_delivery(1), a_delivery(2)]
+    others = [
+        a_delivery(3, address="anna"),
+        a_delivery(4, key="/job/2"),
+        a_delivery(5, observer="dev"),
+        a_delivery(6, server=2),
+        a_delivery(7, ""),
+    ]
     outbox.put([*same, *others])
     groups = {
         message.message.delivery: message.group
@@ -99,7 +105,7 @@ def test_messages_of_same_observer_and_key_share_a_group(client: ServiceClient, 
     }
     assert set(groups) == {*same, *others}
     assert len({groups[item] for item in same}) == 1
-    assert len(set(groups.values())) == 5
+    assert len(set(groups.values())) == 6
     assert all(len(group) == 32 and group.isalnum() for group in groups.values())
 
 
