@@ -121,14 +121,16 @@ def test_snapshot_page_ends_at_size_limit(store: Store) -> None:
     assert [len(page.texts) for page in pages] == [1] * 5
 
 
-def test_snapshot_page_ends_after_timeout(store: Store) -> None:
+@pytest.mark.parametrize(("times", "objects"), [([0.0, 1.0, PAGE_TIMEOUT_S + 1], 2), ([0.0, PAGE_TIMEOUT_S + 1], 1)])
+def test_snapshot_page_ends_after_timeout(times: list[float], objects: int, store: Store) -> None:
+    """But it has at least one object, otherwise the same page would be requested for ever."""
     _, model = store.fill(jobs(*(create(n) for n in range(1, 6))), 3)
-    reader, times = LogReader(store.log, store.views), iter([0.0, 1.0, 2.0, PAGE_TIMEOUT_S + 1])
+    reader, clock = LogReader(store.log, store.views), iter(times)
     query = SnapshotQuery(model.server, ("job",), PathQuery.parse("/"), 1_000)
-    page = snapshot_page(query, reader, no_boundary(model), lambda: next(times))
-    assert len(page.texts) == 2
+    page = snapshot_page(query, reader, no_boundary(model), lambda: next(clock))
+    assert len(page.texts) == objects
     assert page.next is not None
-    assert page.next.after == ObjectRef("job", "/2")
+    assert page.next.after == ObjectRef("job", f"/{objects}")
 
 
 def test_changed_object_with_expired_events_is_refused(store: Store) -> None:

@@ -68,10 +68,11 @@ def snapshot_page(
     def read(checkpoint: Checkpoint) -> SnapshotPage:
         texts: list[str] = []
         size_bytes = 0
-        last = ObjectRef("", "") if cursor is None else cursor.after
+        start = last = ObjectRef("", "") if cursor is None else cursor.after
         for ref, state in _states_as_of(query, head, checkpoint, reader, boundary):
             is_full = len(texts) == query.limit or size_bytes > reader.page_size.max_bytes
-            if (is_full and state is not None) or monotonic() > deadline:
+            # Each page advances by at least one object, however long that takes.
+            if (is_full and state is not None) or (last != start and monotonic() > deadline):
                 return SnapshotPage(head.last_event_id, texts, Cursor(head.session, head.last_event_id, last))
             if state is not None:
                 texts.append(to_json(state).decode())
