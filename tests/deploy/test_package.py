@@ -253,6 +253,7 @@ def test_concurrency_is_reserved_for_writer_and_reader(expanded: dict[str, Any])
     for function, name in (("APIHandler", "WriterConcurrency"), ("Reader", "ReaderConcurrency")):
         reserved = expanded["Resources"][function]["Properties"]["ReservedConcurrentExecutions"]
         assert reserved == {"Fn::If": [f"Has{name}", {"Ref": name}, {"Ref": "AWS::NoValue"}]}
+    assert "ReservedConcurrentExecutions" not in expanded["Resources"]["Tester"]["Properties"]
 
 
 def test_every_path_answers_preflight_without_token(expanded: dict[str, Any]) -> None:

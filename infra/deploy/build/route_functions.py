@@ -73,7 +73,9 @@ def _preflight_operation(operation: Template) -> Template:
 def _add_function(resources: Template, name: str, role: str) -> None:
     """Add a function with the writer's code and the properties from `infra/template`. The API may invoke it."""
     writer, own_properties = resources[WRITER], resources[name]["Properties"]
-    properties = {**writer["Properties"], **own_properties, "Role": {"Fn::GetAtt": [role, "Arn"]}}
+    # The concurrency that is reserved for the writer is not reserved once more for each copy.
+    shared = {key: value for key, value in writer["Properties"].items() if key != "ReservedConcurrentExecutions"}
+    properties = {**shared, **own_properties, "Role": {"Fn::GetAtt": [role, "Arn"]}}
     resources[name] = {**writer, "Properties": properties}
     permission = copy.deepcopy(resources[f"{WRITER}InvokePermission"])
     permission["Properties"]["FunctionName"] = {"Ref": name}

@@ -6,6 +6,7 @@ The manifests of loads stay: they tell the history job which sessions it has loa
 from collections.abc import Iterator
 from typing import Any, Final
 
+from chalicelib.domain.errors import Unwritable
 from infra.deploy.stack import clients
 
 LAKE: Final = "lake/"
@@ -50,4 +51,6 @@ def _is_selected(key: str, before_day: str | None) -> bool:
 
 def _delete(s3: Any, bucket: str, keys: list[str]) -> None:
     if keys:
-        s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True})
+        response = s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True})
+        for error in response.get("Errors", ()):
+            raise Unwritable(f"S3 did not delete {error['Key']}: {error.get('Message') or error['Code']}")
