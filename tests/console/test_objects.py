@@ -141,10 +141,12 @@ def test_object_page_is_live(console: Console, member: Member) -> None:
     page.get_by_label("Result").get_by_text("disk full").wait_for()
 
 
-def test_push_job_page_shows_node_states(console: Console, member: Member) -> None:
-    def push(event: str, **more: Any) -> dict[str, Any]:
-        return {"event": event, "job": "j1", **more}
+def push(event: str, **more: Any) -> dict[str, Any]:
+    """An event of the push job j1."""
+    return {"event": event, "job": "j1", **more}
 
+
+def test_push_job_page_shows_node_states(console: Console, member: Member) -> None:
     publish(
         member,
         push("start", command="chef-client", run_timeout=60, node_count=3, user="anna", quorum=2),
@@ -226,9 +228,6 @@ def test_removed_orders_are_not_called_new(console: Console, member: Member) -> 
 
 
 def test_push_job_with_failed_nodes_is_not_successful(console: Console, member: Member) -> None:
-    def push(event: str, **more: Any) -> dict[str, Any]:
-        return {"event": event, "job": "j1", **more}
-
     publish(
         member,
         push("start", command="chef-client", run_timeout=60, node_count=3, user="anna", quorum=2),

@@ -52,5 +52,6 @@ def _is_selected(key: str, before_day: str | None) -> bool:
 def _delete(s3: Any, bucket: str, keys: list[str]) -> None:
     if keys:
         response = s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True})
-        for error in response.get("Errors", ()):
-            raise Unwritable(f"S3 did not delete {error['Key']}: {error.get('Message') or error['Code']}")
+        if errors := response.get("Errors"):
+            first = errors[0]
+            raise Unwritable(f"S3 did not delete {first['Key']}: {first.get('Message') or first['Code']}")
