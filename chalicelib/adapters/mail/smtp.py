@@ -3,7 +3,6 @@
 Threads: any number may call `send`. Locks: `_lock` protects `_idle` and is never held during I/O.
 """
 
-import re
 import smtplib
 import ssl
 import time
@@ -14,6 +13,7 @@ from typing import NoReturn
 from chalicelib.adapters.mail import smtp_url
 from chalicelib.adapters.mail.message import Clock, build_message, envelope, now_ms
 from chalicelib.adapters.mail.smtp_connection import SmtpConnection, TlsSmtpConnection
+from chalicelib.adapters.mail.smtp_replies import is_rate_limit
 from chalicelib.adapters.slack.io_deadline import Deadline
 from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
@@ -29,15 +29,6 @@ MAX_IDLE_CONNECTIONS = 4
 
 _AUTHENTICATION_CODES = {530, 534, 535, 538}
 """SMTP codes for authentication failures: retry, do not reject the mail."""
-_RATE_LIMIT = re.compile(
-    r"\brate\b|rate.?limit|throttl|too (?:many|much|fast)|slow down"
-    r"|(?:daily|hourly|sending|message) (?:\w+ )?(?:quota|limit)",
-    re.IGNORECASE,
-)
-"""Words of temporary refusals that are about the number of mails. There is no SMTP code for it.
-
-A full mailbox ("over quota") does not match.
-"""
 
 
 class SmtpMailer:
@@ -139,14 +130,13 @@ class SmtpMailer:
                 raise NotDelivered(f"{name} rejected the user or the password ({code})") from None
             case smtplib.SMTPRecipientsRefused():
                 code, text = next(iter(error.recipients.values()))
-                raise _delivery_error(code, f"{name} rejected the recipient: {code} {shorten_reason(text)}") from error
+                raise _rejection(f"{name} rejected the recipient", code, text) from error
             case smtplib.SMTPSenderRefused(smtp_code=code, smtp_error=text):
-                raise _delivery_error(code, f"{name} rejected the sender: {code} {shorten_reason(text)}") from error
+                raise _rejection(f"{name} rejected the sender", code, text) from error
             case smtplib.SMTPDataError(smtp_code=code, smtp_error=text):
-                raise _delivery_error(code, f"{name} rejected the mail: {code} {shorten_reason(text)}") from error
+                raise _rejection(f"{name} rejected the mail", code, text) from error
             case smtplib.SMTPResponseException(smtp_code=code, smtp_error=text):
-                reason = f"{name} is not ready: {code} {shorten_reason(text)}"
-                raise (RateLimited if _is_rate_limit(code, reason) else NotDelivered)(reason) from error
+                raise _temporary_error(f"{name} is not ready", code, text) from error
             case _ if isinstance(error.__context__, TimeoutError):
                 raise self._timeout_error() from error
             case _:
@@ -156,12 +146,14 @@ class SmtpMailer:
         return NotDelivered(f"{self._server.name} did not answer in time")
 
 
-def _delivery_error(code: int, reason: str) -> NotDelivered:
-    """A code of the 500s is permanent, unless it is about our login."""
-    if 500 <= code < 600 and code not in _AUTHENTICATION_CODES:
-        return Undeliverable(reason)
-    return RateLimited(reason) if _is_rate_limit(code, reason) else NotDelivered(reason)
+def _rejection(what: str, code: int, text: str | bytes) -> NotDelivered:
+    """A code of the 500s is permanent, unless it is about our login or a rate limit."""
+    error = _temporary_error(what, code, text)
+    is_permanent = 500 <= code < 600 and code not in _AUTHENTICATION_CODES and not isinstance(error, RateLimited)
+    return Undeliverable(str(error)) if is_permanent else error
 
 
-def _is_rate_limit(code: int, reason: str) -> bool:
-    return 400 <= code < 500 and _RATE_LIMIT.search(reason) is not None
+def _temporary_error(what: str, code: int, text: str | bytes) -> NotDelivered:
+    reply = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
+    error = RateLimited if is_rate_limit(code, reply) else NotDelivered
+    return error(f"{what}: {code} {shorten_reason(reply)}")

@@ -198,7 +198,7 @@ def test_send_to_server_without_login_support_is_retryable() -> None:
         ("MAIL", "451 Try again", NotDelivered, "rejected the sender: 451 Try again"),
         ("MAIL", "553 Not your address", Undeliverable, "rejected the sender: 553 Not your address"),
         ("RCPT", "450 Mailbox busy", NotDelivered, "rejected the recipient: 450 Mailbox busy"),
-        ("RCPT", "452 Too many", RateLimited, "rejected the recipient: 452 Too many"),
+        ("RCPT", "452 Too many recipients", RateLimited, "rejected the recipient: 452 Too many recipients"),
         ("RCPT", "421 Going down", NotDelivered, "rejected the recipient: 421 Going down"),
         ("RCPT", "550 No such user", Undeliverable, "rejected the recipient: 550 No such user"),
         ("RCPT", "553-No\r\n553 never", Undeliverable, "rejected the recipient: 553 No never"),
