@@ -7,13 +7,15 @@ from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
+from chalicelib.domain.vocabularies.push.events import PUSH_JOB
 from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.consumers.projector import projector
-from chalicelib.services.objects.snapshots import past_snapshot
+from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 from tests.conformance.anyjob.anyjob import create, progress
 from tests.services.fakes import World
+from tests.services.feeds.push_log import PushLog
 
 
 def test_past_snapshot_with_views_ahead_counts_events_once(
@@ -31,3 +33,17 @@ def test_past_snapshot_with_views_ahead_counts_events_once(
     assert [(state.event_id, state.state_of("/1")["logCount"]) for state in states] == [
         (commit.last_event_id, lines) for lines, commit in enumerate(commits)
     ]
+
+
+def test_object_snapshot_is_the_same_after_first_events_expired(
+    log: SqliteLog, sqlite_views: SqliteViews, world: World
+) -> None:
+    """The stored state is complete. The remaining events alone would give another one."""
+    pushes = PushLog(log, sqlite_views, world)
+    for text in ("start 1", "quorum_vote n1 success", "quorum_succeeded"):
+        pushes.publish(text)
+    pushes.project()
+    reader, job = LogReader(log, sqlite_views), ObjectRef(PUSH_JOB, "/j1")
+    before = object_snapshot(reader, 1, job)
+    assert log.delete_up_to(1, 2) == 2
+    assert object_snapshot(reader, 1, job) == before
