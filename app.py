@@ -57,9 +57,8 @@ for blueprint in (
     openapi,
 ):
     app.register_blueprint(blueprint.routes)
-# Before telemetry, which logs the organization of the caller.
-app.register_middleware(authorizer.token_verifier(app.routes), "http")
 app.register_middleware(telemetry_middleware)
+app.register_middleware(authorizer.token_verifier(app.routes), "http")
 app.register_middleware(limit_response_size, "http")
 
 

@@ -12,7 +12,7 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from types import TracebackType
 from typing import Any, Final, TextIO, TypeVar, cast
@@ -54,24 +54,27 @@ class FunctionTelemetry:
 
         Lambda logs the exceptions of a function, so they are replaced by exceptions without user data.
         """
-        self._logger.append_keys(correlation_id=correlation_id, organization=organization, cold_start=self._is_cold)
+        self._logger.append_keys(correlation_id=correlation_id, cold_start=self._is_cold)
         self._is_cold = False
         try:
-            with self._trace_invocation(organization):
+            with nullcontext() if self._tracer is None else self._tracer.invocation():
+                self.set_organization(organization)
                 return work()
         except Exception as failure:
             raise _redact(failure) from None
         finally:
-            # The next request is not yet authenticated when its token is verified.
             self._logger.remove_keys(["correlation_id", "organization"])
             self.measure.flush()
+
+    def set_organization(self, organization: str | None) -> None:
+        """Add the organization to the log lines and the trace of the current invocation."""
+        self._logger.append_keys(organization=organization)
+        if self._tracer is not None and organization is not None:
+            self._tracer.annotate("organization", organization)
 
     def trace_client(self, service: str, client: ServiceClient) -> ServiceClient:
         """Return `client` with tracing, if it is enabled."""
         return client if self._tracer is None else TracedClient(service, client, self._tracer)
-
-    def _trace_invocation(self, organization: str | None) -> AbstractContextManager[None]:
-        return nullcontext() if self._tracer is None else self._tracer.invocation(organization)
 
 
 class MetricCollector:
@@ -130,13 +133,15 @@ class XRayTracer:
         emitter.send_entity = lambda entity: send(_remove_messages(entity))
 
     @contextmanager
-    def invocation(self, organization: str | None) -> Iterator[None]:
+    def invocation(self) -> Iterator[None]:
         """Record the block as one subsegment."""
-        with self._recorder.in_subsegment(f"## {self._function}") as subsegment:
-            subsegment.put_annotation("function", self._function)
-            if organization is not None:
-                subsegment.put_annotation("organization", organization)
+        with self._recorder.in_subsegment(f"## {self._function}"):
+            self.annotate("function", self._function)
             yield
+
+    def annotate(self, name: str, value: str) -> None:
+        """Add an annotation to the current subsegment, by which traces can be found."""
+        self._recorder.put_annotation(name, value)
 
     @contextmanager
     def call(self, service: str, operation: str) -> Iterator[None]:

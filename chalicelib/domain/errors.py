@@ -15,7 +15,7 @@ AnnalsError
 │   ├── SessionTaken            the session is already committed
 │   └── KeyTaken                the idempotency key is already in use
 ├── Busy                        too many concurrent writers: nothing was written
-├── Unavailable                 the store did not respond: the outcome is unknown
+├── Unavailable                 the store or the token issuer did not respond: the outcome is unknown
 ├── Unwritable                  the disk is full or read-only: nothing was written
 ├── Unusable                    stored data is damaged or not from Annals
 │   └── LogBroken               the stored log is inconsistent
@@ -114,7 +114,7 @@ class Busy(AnnalsError):
 
 
 class Unavailable(AnnalsError):
-    """The store did not respond in time. The operation may or may not have happened."""
+    """The store or the token issuer did not respond in time. The operation may or may not have happened."""
 
 
 class Unwritable(AnnalsError):

@@ -48,7 +48,7 @@ def handle_errors(view: Callable[P, Response]) -> Callable[P, Response]:
         try:
             response = view(*args, **kwargs)
         except Exception as error:  # every error becomes a response
-            return _problem_from_exception(error)
+            return problem_from_exception(error)
         if isinstance(response, SuspendableResponse):
             response.steps = _guard_steps(response.steps)
         return response
@@ -61,7 +61,7 @@ def resolve(response: DeferredResponse) -> Response:
     try:
         resolved = response.render(response.future.result())
     except Exception as error:  # every error becomes a response
-        resolved = _problem_from_exception(error)
+        resolved = problem_from_exception(error)
     if response.headers:
         resolved.headers = {**resolved.headers, **response.headers}
     return resolved
@@ -72,10 +72,11 @@ def _guard_steps(steps: Generator[Any, Any, Response | None]) -> Generator[Any, 
     try:
         return (yield from steps)
     except Exception as error:  # every error becomes a response
-        return _problem_from_exception(error)
+        return problem_from_exception(error)
 
 
-def _problem_from_exception(error: Exception) -> Response:
+def problem_from_exception(error: Exception) -> Response:
+    """The response to a request that failed. Failures that are not the client's are logged."""
     if not isinstance(error, errors.AnnalsError):
         _log.error("unexpected failure", exc_info=error)
         return problem(HTTPStatus.INTERNAL_SERVER_ERROR, "internal error; the server logged the details")

@@ -52,6 +52,13 @@ def instrument_authorizer(authorizer: Callable[[Any, Any], T]) -> Callable[[Any,
     return handler
 
 
+def record_caller(request: Request) -> None:
+    """Add the caller's organization to the logs and the trace of an invocation that has verified the token itself."""
+    telemetry = function_telemetry()
+    if telemetry is not None:
+        telemetry.set_organization(_organization_of_caller(request))
+
+
 def _run_with_telemetry(event: Any, get_response: Callable[[Any], T]) -> T:
     telemetry = function_telemetry()
     if telemetry is None:

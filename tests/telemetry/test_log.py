@@ -4,15 +4,18 @@ import json
 import logging
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import jwt
 import pytest
 from botocore.exceptions import ClientError
 from pydantic import BaseModel, ValidationError
 
 import app
+from chalicelib import wiring
 from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.ids import Id
@@ -22,11 +25,13 @@ from chalicelib.domain.notifications.observer import Configuration
 from chalicelib.domain.redaction import safe_description
 from chalicelib.wiring import Components
 from infra.server.local_tokens import sign_token
+from tests.oidc_issuer import OTHER_RSA_KEY
 from tests.serving import JWT_KEY
 from tests.telemetry.lambda_runner import FUNCTION, MEMBER, Context, FailingClient, Lambda, message, request
 
 ROOT = Path(__file__).parent.parent.parent
 SECRET = "s3cr3tZk9"
+UNREACHABLE_ISSUER = "http://127.0.0.1:9"
 EVENT = {"type": [SECRET], "key": f"/{SECRET}", "payload": {"type": "json", "data": {SECRET: SECRET}}}
 REQUEST_BODY = {"events": [EVENT]}
 
@@ -177,6 +182,33 @@ def test_authorizer_unexpected_failure_is_logged(
     output = aws.read_output()
     assert SECRET not in output.text + "".join(aws.raised)
     assert [(line["message"], line["correlation_id"]) for line in output.log] == [("the function failed", "lambda-1")]
+
+
+@pytest.mark.parametrize("verification", ["authorizer", "functions"])
+def test_unreachable_issuer_is_no_denial_and_logged(
+    aws: Lambda, components: Components, verification: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """API Gateway would cache a denial for a minute."""
+    del components
+    monkeypatch.setenv("TOKEN_VERIFICATION", verification)
+    monkeypatch.setenv("OIDC_ISSUER", UNREACHABLE_ISSUER)
+    wiring.get_components.cache_clear()
+    claims = {"iss": UNREACHABLE_ISSUER, "sub": "anna", "exp": time.time() + 600}
+    token = f"Bearer {jwt.encode(claims, OTHER_RSA_KEY, 'RS256', headers={'kid': SECRET})}"
+    if verification == "authorizer":
+        assert aws.authorizer(token) is None
+        assert aws.raised[0].startswith("Unavailable: the keys of the token's issuer are not available; retry\n")
+        correlation_id, last = "lambda-1", "the function failed"
+    else:
+        response = aws.api(request("GET", "/events", headers={"authorization": token}, member=None))
+        assert (response["statusCode"], response["headers"]["Retry-After"]) == (503, "1")
+        correlation_id, last = "gateway-1", "Unavailable: the keys of the token's issuer are not available; retry"
+    output = aws.read_output()
+    fetch_failed = "cannot fetch the issuer's keys: URLError"
+    assert [line["message"] for line in output.log] == [fetch_failed, last]
+    assert {line["correlation_id"] for line in output.log} == {correlation_id}
+    assert SECRET not in output.text
+    assert "RefusedTokens" not in output.metrics
 
 
 def test_api_unexpected_failure_logs_one_line_with_causes(aws: Lambda, components: Components) -> None:

@@ -99,8 +99,22 @@ def test_append_retried_by_client_measures_retry(
 
 def test_refused_request_writes_no_metrics(aws: Lambda) -> None:
     assert aws.api(request("POST", "/events", "{"))["statusCode"] == 400
-    assert aws.authorizer("Bearer bad.token.value")["policyDocument"]["Statement"][0]["Effect"] == "Deny"
     assert aws.read_output().text == ""
+
+
+@pytest.mark.parametrize("verification", ["authorizer", "functions"])
+def test_refused_token_is_measured_at_once(aws: Lambda, verification: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_VERIFICATION", verification)
+    wiring.get_components.cache_clear()
+    token = "Bearer bad.token.value"
+    if verification == "authorizer":
+        assert aws.authorizer(token)["policyDocument"]["Statement"][0]["Effect"] == "Deny"
+    else:
+        refused = aws.api(request("GET", "/events", headers={"authorization": token}, member=None))
+        assert refused["statusCode"] == 401
+    (line,) = aws.read_output().lines
+    check_embedded_metrics(line)
+    assert (line["RefusedTokens"], line["stack"]) == ([1.0], "annals-test")
 
 
 def test_poll_woken_by_event_measures_poll_wake(

@@ -1,17 +1,15 @@
 """Authentication of requests, by the Chalice authorizer or by middleware, and access to the current request."""
 
 from collections.abc import Callable, Mapping
-from http import HTTPStatus
 from typing import Any
 
 from chalice.app import AuthRequest, AuthResponse, Blueprint, Request, Response
 
 from chalicelib.http.auth import caller
-from chalicelib.http.auth.issuer_keys import IssuerUnavailable
-from chalicelib.http.auth.tokens import BadToken
-from chalicelib.http.problems import handle_errors, problem, unauthorized
+from chalicelib.http.auth.tokens import BadToken, Claims
+from chalicelib.http.problems import handle_errors, unauthorized
 from chalicelib.wiring import get_components
-from chalicelib.wiring.telemetry import instrument_authorizer
+from chalicelib.wiring.telemetry import instrument_authorizer, record_caller
 
 Middleware = Callable[[Request, Callable[[Request], Response]], Response]
 
@@ -31,12 +29,24 @@ DENY: dict[str, Any] = {
 """The result for an invalid token: the gateway returns 401. An exception would count as a failure of the function."""
 
 
+def verify(authorization: str) -> Claims | None:
+    """The claims of a valid token. An invalid one is counted. Raises `Unavailable` if the issuer does not respond."""
+    components = get_components()
+    try:
+        return components.auth.verifier.verify(authorization)
+    except BadToken:
+        components.measure("RefusedTokens")
+        return None
+
+
 @routes.authorizer(ttl_seconds=60)
 def bearer(auth_request: AuthRequest) -> AuthResponse | dict[str, Any]:
-    """Accept every valid token. The routes check the caller's rights."""
-    try:
-        claims = get_components().auth.verifier.verify(auth_request.token)
-    except BadToken:
+    """Accept every valid token. The routes check the caller's rights.
+
+    Raises `Unavailable` if the token cannot be verified now. API Gateway then returns 503, and caches nothing.
+    """
+    claims = verify(auth_request.token)
+    if claims is None:
         return DENY
     return AuthResponse(routes=["*"], principal_id=claims.user, context=caller.authorizer_context(claims))
 
@@ -56,17 +66,14 @@ def token_verifier(app_routes: Mapping[str, Mapping[str, Any]]) -> Middleware:
 
     @handle_errors
     def verify_token(request: Request, get_response: Callable[[Request], Response]) -> Response:
-        components, entry = get_components(), app_routes.get(request.path, {}).get(request.method)
-        if not components.settings.verifies_tokens or entry is None or entry.authorizer is None:
+        entry = app_routes.get(request.path, {}).get(request.method)
+        if not get_components().settings.verifies_tokens or entry is None or entry.authorizer is None:
             return get_response(request)
-        try:
-            claims = components.auth.verifier.verify(request.headers.get("authorization", ""))
-        except BadToken:
+        claims = verify(request.headers.get("authorization", ""))
+        if claims is None:
             return unauthorized()
-        except IssuerUnavailable:
-            detail = "the keys of the token's issuer are not available; retry"
-            return problem(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers={"Retry-After": "1"})
         request.context["authorizer"] = caller.authorizer_context(claims)
+        record_caller(request)
         return get_response(request)
 
     return verify_token

@@ -37,7 +37,7 @@ class Caller:
     requested_organization: str | None = None
     """The organization in the header `X-Organization`."""
     expires_s: int = 0
-    """When the token expires."""
+    """When the token expires. It is accepted for `LEEWAY_S` longer."""
 
     @classmethod
     def from_request(cls, request: Request) -> Self:

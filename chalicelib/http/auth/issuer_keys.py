@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.redaction import safe_description
 
 if TYPE_CHECKING:
@@ -31,10 +32,6 @@ Monotonic = Callable[[], float]
 _log = logging.getLogger("annals")
 
 
-class IssuerUnavailable(Exception):
-    """The keys of the issuer are not available, so tokens cannot be verified."""
-
-
 class KeyCache:
     """The keys of one issuer. Thread-safe."""
 
@@ -47,14 +44,20 @@ class KeyCache:
         self._refresh_lock = threading.Lock()
 
     def key(self, kid: str) -> "PyJWK | None":
-        """The key with this id, or None. Raises `IssuerUnavailable` if the keys could not be fetched for too long."""
+        """The key with this id, or None if the issuer does not have it.
+
+        Raises `Unavailable` if the cached keys are too old, or if they lack this key and could not be fetched again:
+        the issuer may have a new one. The caller may retry.
+        """
+        called_at = self._monotonic()
         if self._needs_refresh(kid):
             with self._refresh_lock:
                 if self._needs_refresh(kid):
                     self._refresh()
-        if self._monotonic() - self._fetched_at > MAX_STALE_S:
-            raise IssuerUnavailable("the issuer's keys are not available") from self._failure
-        return self._keys.get(kid)
+        key = self._keys.get(kid)
+        if self._fetched_at < (called_at if key is None else self._monotonic() - MAX_STALE_S):
+            raise Unavailable("the keys of the token's issuer are not available; retry") from self._failure
+        return key
 
     def _needs_refresh(self, kid: str) -> bool:
         now = self._monotonic()
@@ -63,9 +66,10 @@ class KeyCache:
         )
 
     def _refresh(self) -> None:
+        started_at = self._monotonic()
         try:
             self._keys = self._fetch()
-            self._fetched_at, self._failure = self._monotonic(), None
+            self._fetched_at, self._failure = started_at, None
         except Exception as error:
             self._failure = error
             _log.warning("cannot fetch the issuer's keys: %s", safe_description(error))

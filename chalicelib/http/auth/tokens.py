@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 ISSUER_ALGORITHMS = frozenset({"RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "EdDSA"})
 """Allowed signature algorithms of issuers. Never HS256: the public key would be the secret."""
 
+LEEWAY_S = 30
+"""How far the clocks of the issuer and of this machine may differ when `exp`, `nbf` and `iat` are checked."""
+
 _REQUIRED = ["exp", "sub"]
 
 
@@ -21,7 +24,7 @@ class BadToken(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """The claims of a valid token."""
+    """The claims of a valid token. It is accepted until `LEEWAY_S` after `expires_s`."""
 
     user: str
     organizations: tuple[str, ...]
@@ -42,7 +45,10 @@ class Verifier:
         self._groups_claim = groups_claim
 
     def verify(self, authorization: str) -> Claims:
-        """The claims of an `Authorization: Bearer …` header. Raises `BadToken`."""
+        """The claims of an `Authorization: Bearer …` header.
+
+        Raises `BadToken`, or `Unavailable` if the issuer's keys are not available.
+        """
         scheme, _, token = authorization.partition(" ")
         if scheme.lower() != "bearer" or not token:
             raise BadToken("no bearer token")
@@ -66,7 +72,11 @@ class LocalKey:
 
         try:
             return jwt.decode(
-                token, self._key, algorithms=["HS256"], options={"require": _REQUIRED, "verify_aud": False}
+                token,
+                self._key,
+                algorithms=["HS256"],
+                leeway=LEEWAY_S,
+                options={"require": _REQUIRED, "verify_aud": False},
             )
         except (jwt.PyJWTError, UnicodeError) as error:
             raise BadToken(str(error)) from error
@@ -82,18 +92,30 @@ class IssuerKeys:
         self._keys = KeyCache(self._fetch_keys, monotonic)
 
     def claims(self, token: str) -> dict[str, Any]:
+        # A token that its own claims exclude is refused without a request to the issuer.
+        self._decode(token, None)
+        return self._decode(token, self._signing_key(token))
+
+    def _decode(self, token: str, key: "PyJWK | None") -> dict[str, Any]:
+        """The claims of the token. Without a key, only its expiry, issuer and audience are checked."""
         import jwt  # noqa: PLC0415
 
-        key = self._signing_key(token)
         try:
             claims: dict[str, Any] = jwt.decode(
                 token,
-                key,
-                algorithms=[key.algorithm_name],
+                key or "",
+                algorithms=None if key is None else [key.algorithm_name],
                 issuer=self._issuer,
-                options={"require": [*_REQUIRED, "iss"], "verify_aud": False},
+                leeway=LEEWAY_S,
+                options={
+                    "verify_signature": key is not None,
+                    "verify_exp": True,
+                    "verify_iss": True,
+                    "verify_aud": False,
+                    "require": [*_REQUIRED, "iss"],
+                },
             )
-        except jwt.PyJWTError as error:
+        except (jwt.PyJWTError, UnicodeError) as error:
             raise BadToken(str(error)) from error
         self._check_audience(claims)
         return claims

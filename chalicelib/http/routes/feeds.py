@@ -13,6 +13,7 @@ from chalicelib.domain.queries.event_seq import EventSeq
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth.access import Context, LogContext
 from chalicelib.http.auth.caller import MAX_EXPIRY_S
+from chalicelib.http.auth.tokens import LEEWAY_S
 from chalicelib.services.feeds.feed import FeedQuery, long_poll, stream
 from chalicelib.services.feeds.suspension import (
     Stream,
@@ -104,5 +105,6 @@ def max_wait_s(context: Context) -> float:
 
 
 def _token_lifetime_s(context: Context) -> float:
-    expires_s = min(context.caller.expires_s, MAX_EXPIRY_S)
+    # As long as the token is accepted. Otherwise its last polls would return at once, and clients would repeat them.
+    expires_s = min(context.caller.expires_s, MAX_EXPIRY_S) + LEEWAY_S
     return max(expires_s - context.components.clock() / 1000, 0.0)

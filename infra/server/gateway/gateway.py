@@ -89,6 +89,8 @@ class Gateway:
                 context["authorizer"] = self._authorize(entry.authorizer, request.headers.get("authorization", ""))
             except Unauthorized:
                 return problems.unauthorized()
+            except Exception as error:  # For example, the issuer's keys are not available.
+                return problems.problem_from_exception(error)
         event = {
             "resource": route.pattern,
             "path": unquote(path) if "%" in path else path,
@@ -109,14 +111,11 @@ class Gateway:
         return response
 
     def _authorize(self, authorizer: Any, authorization: str) -> dict[str, str]:
-        """The authorizer's context for the token. Raises `Unauthorized`."""
+        """The authorizer's context for the token. Raises `Unauthorized`, and the authorizer's exceptions."""
         cached = self._cached_authorization(authorization)
         if cached is not None:
             return cached
-        try:
-            policy = authorizer({"type": "TOKEN", "authorizationToken": authorization, "methodArn": _METHOD_ARN}, None)
-        except Exception as error:
-            raise Unauthorized from error
+        policy = authorizer({"type": "TOKEN", "authorizationToken": authorization, "methodArn": _METHOD_ARN}, None)
         if policy["policyDocument"]["Statement"][0]["Effect"] != "Allow":
             raise Unauthorized
         context: dict[str, str] = policy["context"]

@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 
+from chalicelib.http.auth.tokens import LEEWAY_S
 from tests.serving import JWT_KEY, Member, Server, new_organization_name
 
 AN_EVENT = {"events": [{"type": ["a"]}]}
@@ -55,7 +56,7 @@ BAD_TOKENS: dict[str, Callable[[str], str | None]] = {
     "garbage": lambda _: "Bearer garbage",
     "three parts of garbage": lambda _: "Bearer a.b.c",
     "another key": lambda org: f"Bearer {signed(claims(org), 'another key that is long enough for HS256')}",
-    "expired": lambda org: f"Bearer {signed(claims(org, exp=int(time.time()) - 1))}",
+    "expired": lambda org: f"Bearer {signed(claims(org, exp=int(time.time()) - LEEWAY_S - 1))}",
     "not yet valid": lambda org: f"Bearer {signed(claims(org, nbf=int(time.time()) + 60))}",
     "no exp": lambda org: f"Bearer {signed(claims(org, exp=None))}",
     "no sub": lambda org: f"Bearer {signed(claims(org, sub=None))}",
@@ -164,7 +165,7 @@ def test_organization_claim_may_be_text(member: Member) -> None:
 
 def test_expired_token_is_not_cached(member: Member) -> None:
     ends_s = int(time.time()) + 1
-    headers = {"Authorization": f"Bearer {signed(claims(member.organization, exp=ends_s))}"}
+    headers = {"Authorization": f"Bearer {signed(claims(member.organization, exp=ends_s - LEEWAY_S))}"}
     statuses = set()
     while time.time() < ends_s + 0.8:
         asked_s = time.time()

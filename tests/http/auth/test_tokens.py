@@ -10,7 +10,8 @@ import jwt
 import pytest
 
 from chalicelib import wiring
-from chalicelib.http.auth.tokens import BadToken, Claims
+from chalicelib.domain.errors import Unavailable
+from chalicelib.http.auth.tokens import LEEWAY_S, BadToken, Claims, LocalKey
 from chalicelib.settings import Settings
 from tests.oidc_issuer import (
     AUDIENCE,
@@ -87,8 +88,9 @@ BAD: dict[str, Callable[[Issuer], str]] = {
     "another audience": lambda issuer: sign(issuer.claims(aud="others")),
     "no audience": lambda issuer: sign(issuer.claims(aud=None)),
     "another client": lambda issuer: sign(issuer.claims(aud=None, client_id="others")),
-    "expired": lambda issuer: sign(issuer.claims(exp=int(time.time()) - 1)),
+    "expired": lambda issuer: sign(issuer.claims(exp=int(time.time()) - LEEWAY_S - 1)),
     "not yet valid": lambda issuer: sign(issuer.claims(nbf=int(time.time()) + 600)),
+    "issued in the future": lambda issuer: sign(issuer.claims(iat=int(time.time()) + 600)),
     "no exp": lambda issuer: sign(issuer.claims(exp=None)),
     "no sub": lambda issuer: sign(issuer.claims(sub=None)),
     "an empty sub": lambda issuer: sign(issuer.claims(sub="")),
@@ -113,13 +115,29 @@ def test_invalid_token_is_refused(name: str, issuer: Issuer) -> None:
         issuer.verifier(JWT_KEY=JWT_KEY).verify(BAD[name](issuer))
 
 
+@pytest.mark.parametrize(("claim", "seconds"), [("exp", 5 - LEEWAY_S), ("nbf", LEEWAY_S - 5), ("iat", LEEWAY_S - 5)])
+def test_clocks_may_differ_by_the_leeway(claim: str, seconds: int, issuer: Issuer) -> None:
+    claims = issuer.claims(**{claim: int(time.time()) + seconds})
+    assert issuer.verifier().verify(sign(claims)).user == "anna"
+    assert LocalKey(JWT_KEY).claims(jwt.encode(claims, JWT_KEY))["sub"] == "anna"
+
+
 def test_unknown_keys_do_not_cause_repeated_requests(issuer: Issuer) -> None:
+    """The first one is refused. Whether the issuer has since published the others is not known."""
     verifier = issuer.verifier()
     issuer.requests.clear()
-    for number in range(5):
-        with pytest.raises(BadToken):
+    for number, refusal in enumerate([BadToken, *[Unavailable] * 4]):
+        with pytest.raises(refusal):
             verifier.verify(sign(issuer.claims(), kid=f"unknown {number}"))
     assert issuer.requests == ["/.well-known/openid-configuration", "/keys"]
+
+
+@pytest.mark.parametrize("name", ["another issuer", "another audience", "expired"])
+def test_token_with_wrong_claims_causes_no_request(name: str, issuer: Issuer) -> None:
+    issuer.requests.clear()
+    with pytest.raises(BadToken):
+        issuer.verifier().verify(BAD[name](issuer))
+    assert issuer.requests == []
 
 
 def test_issuer_without_keys_is_refused(issuer: Issuer) -> None:
@@ -137,9 +155,20 @@ def test_server_accepts_tokens_of_the_issuer(issuer: Issuer, tmp_path: Path) -> 
             server.client.post("/events", json={"events": [{"type": ["a"]}]}, headers=good),
             server.client.get("/events", headers=good),
             server.client.get("/events", headers=server.member("local").headers),
-            server.client.get("/events", headers={"Authorization": sign(issuer.claims(org="local"), kid="unknown")}),
+            server.client.get("/events", headers={"Authorization": sign(issuer.claims(), key=OTHER_RSA_KEY)}),
         ]
     assert [response.status_code for response in responses] == [201, 200, 401, 401]
+
+
+def test_server_with_unreachable_issuer_returns_503(tmp_path: Path) -> None:
+    """Not 401, after which a client would give up."""
+    stopped = Issuer()
+    stopped.close()
+    with run_server(tmp_path, OIDC_ISSUER=stopped.url, OIDC_AUDIENCE=AUDIENCE) as server:
+        response = server.client.get("/events", headers={"Authorization": sign(stopped.claims(org="local"))})
+    assert (response.status_code, response.headers["Retry-After"]) == (503, "1")
+    assert response.headers["Content-Type"] == "application/problem+json"
+    assert response.json()["detail"] == "the keys of the token's issuer are not available; retry"
 
 
 @pytest.mark.parametrize("method", ["GET", "POST"])
