@@ -123,7 +123,7 @@ def timeseries(query: TimeseriesQuery, visible_events: Iterable[Event], all_even
     events.sort(key=sort_key, reverse=query.descending)
     if query.last_event_id is None:
         return events
-    last_events = [event for event in all_events if event.id == query.last_event_id and _is_in_time_range(query, event)]
+    last_events = [event for event in all_events if event.id == query.last_event_id and _has_place(query, event)]
     if not last_events:
         return []
     last_key = sort_key(last_events[0])
@@ -148,6 +148,13 @@ def _is_in_time_range(query: TimeseriesQuery, event: Event) -> bool:
     if query.by_source or query.source_t_from is not None or query.source_t_to is not None:
         return source is not None and _is_between(query.source_t_from, source, query.source_t_to)
     return True
+
+
+def _has_place(query: TimeseriesQuery, event: Event) -> bool:
+    if not query.by_source:
+        return _is_between(query.t_from, event.at_us, query.t_to)
+    source = event.fields.source_timestamp
+    return source is not None and _is_between(query.source_t_from, source, query.source_t_to)
 
 
 def _is_between(first: int | None, time_us: int, last_event_id: int | None) -> bool:

@@ -29,7 +29,7 @@ def timeseries(
 
 
 def _position(query: TimeseriesQuery, servers: Sequence[int], reader: LogReader) -> SortKey | None:
-    """Sort key of the event `last_event_id`, if it exists and lies in the time range of the query."""
+    """Sort key of the event `last_event_id`, if it exists and has a place in the query's order."""
     last = query.last_event_id
     if last is None or last.server not in servers:
         return None
@@ -37,7 +37,7 @@ def _position(query: TimeseriesQuery, servers: Sequence[int], reader: LogReader)
     if commit is None or not 1 <= last.instance <= commit.event_count:
         return None
     event = commit.events[last.instance - 1]
-    return query.sort_key(event) if query.is_in_time_range(event) else None
+    return query.sort_key(event) if query.has_place(event) else None
 
 
 def _sorted_events(

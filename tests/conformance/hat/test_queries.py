@@ -188,6 +188,29 @@ def test_source_time_bounds_exclude_events_without_it(
     assert [hat.parse_result(answer) for answer in answers] == [(ordered, False)] * 2
 
 
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        pytest.param(
+            {"sourceTFrom": 90, "lastEventId": "1.2.1"}, ["2.1.1", "1.1.2", "1.1.1"], id="H-Q14/no-source-time"
+        ),
+        pytest.param(
+            {"sourceTFrom": 90, "lastEventId": "1.3.1"}, ["2.1.1", "1.1.2", "1.1.1"], id="H-Q14/source_t_from"
+        ),
+        pytest.param({"sourceTTo": 90, "lastEventId": "2.1.1"}, ["1.1.2"], id="H-Q14/source_t_to"),
+        pytest.param(
+            ASCENDING | BY_SOURCE | {"tFrom": "2.1.1", "lastEventId": "1.1.2"}, ["2.1.1"], id="H-Q14/t_from-by-source"
+        ),
+        pytest.param(BY_SOURCE | {"sourceTTo": 95, "lastEventId": "1.1.1"}, [], id="H-Q13/source_t_to-by-source"),
+    ],
+)
+def test_timeseries_last_event_may_be_filtered_out(query: dict[str, Any], expected: list[str], hat: Hat) -> None:
+    """Only the bounds of the time that orders the result apply to the last event, as in Hat."""
+    bounds = {name: seconds(value) for name, value in query.items() if name.startswith("source")}
+    answer = hat.member.request("POST", "/events/timeseries", json=hat.resolve(query) | bounds)
+    assert hat.parse_result(answer.json()) == (expected, False)
+
+
 @pytest.mark.parametrize("max_results", [1, 2, 3, 4])
 @pytest.mark.parametrize("types", [["*"], ["a/*"], ["a/b", "x"]])
 @pytest.mark.parametrize(
