@@ -5,7 +5,8 @@ from collections.abc import Mapping
 QUERY: Mapping[str, str] = {
     "after": "Read events after this position, an `eventId`. Default: start with the first event that is retained.",
     "timeout": "How long to wait for a first event: `60`, `0.5s`, `1h2m3s` or ISO-8601. A stream ends after this time.",
-    "limit": "Maximum number of results. In a feed, a negative limit returns the newest events first. With a limit, a"
+    "limit": "Maximum number of results. In a feed, a negative limit returns the newest events first, without waiting."
+    " With a limit, a"
     " snapshot has pages, and a page may have fewer results.",
     "cursor": "Continue a snapshot: the `cursor` of the previous page, with the same path. All pages are as of the"
     " `eventId` of the first one.",

@@ -36,7 +36,7 @@ class FeedQuery:
     after: int | None = None
     """EventId to start after. None starts with the first event that is kept."""
     limit: int | None = None
-    """Maximum number of events. A negative limit returns the newest events first."""
+    """Maximum number of events. A negative limit returns the newest events first and does not wait."""
     timeout_s: float = 0.0
     delay_s: float = 0.0
     """How long to collect further events after a wait ended with the first one."""
@@ -161,9 +161,9 @@ def _next_seq(
     last_page: Page | None = None,
 ) -> SuspendableRead[_SeqAndPage]:
     """Read the next result after `after`, and the page it comes from. `last_page` is the stream's previous page."""
-    deadline = monotonic() + timeout_s
-    boundary = retention.boundary(query.server)
     is_newest_first = query.limit is not None and query.limit < 0
+    deadline = monotonic() + (0.0 if is_newest_first else timeout_s)
+    boundary = retention.boundary(query.server)
     if after is not None and after < boundary.event_id and not is_newest_first:
         return Torn(boundary.event_id), None
     after = max(after or 0, boundary.event_id)

@@ -95,6 +95,17 @@ def test_request_with_limit_can_be_continued(orders: Member) -> None:  # J-R03
     assert returned == ["OrderSuspended", "OrderSuspended", "OrderRemoved"]
 
 
+@pytest.mark.parametrize("query", ["return=JobEvent&limit=-2", "return=OrderEvent&limit=-2&after={last}"])
+@pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
+def test_newest_events_are_returned_without_waiting(accept: str, query: str, orders: Member) -> None:  # J-R04
+    last = get_events(orders, "return=OrderEvent")["eventId"]
+    began = time.monotonic()
+    answer = orders.get(f"{API}/event?{query.format(last=last)}&timeout=99s", headers={"Accept": accept})
+    assert time.monotonic() - began < IMMEDIATE_S
+    empty = f'{{"TYPE":"Empty","eventId":{last},"lastEventId":{last}}}'
+    assert (answer.status_code, answer.text) == (200, empty if accept == "application/json" else "")
+
+
 @pytest.mark.parametrize(
     ("query", "detail"),
     [
