@@ -114,8 +114,12 @@ def matches(query: PathQuery, ref: ObjectRef) -> bool:
     vocabulary = for_collection(ref.collection)
     if vocabulary is None:
         return query.matches(ref.path)
-    return any(map(query.matches, vocabulary.aliases(ref))) or any(
-        ref.path == _folder_path(ref.collection, pattern) for pattern in query.patterns
+    location = vocabulary.location(ref)
+    return any(
+        pattern.text in (ref.path, location)
+        if pattern.folder is None
+        else pattern.matches(location) or ref.path == _folder_path(ref.collection, pattern)
+        for pattern in query.patterns
     )
 
 

@@ -26,8 +26,8 @@ def _no_path(collection: str, folder: str) -> None:
     del collection, folder
 
 
-def _own_path(ref: ObjectRef) -> tuple[str, ...]:
-    return (ref.path,)
+def _own_path(ref: ObjectRef) -> str:
+    return ref.path
 
 
 def _has_no_folder(ref: ObjectRef) -> bool:
@@ -60,8 +60,8 @@ class Vocabulary:
     canonical_path: Callable[[str, str], str] = _unchanged_path
     """(collection, path) -> the path as it is stored. Some objects can also be addressed by their key."""
 
-    aliases: Callable[[ObjectRef], tuple[str, ...]] = _own_path
-    """The paths under which a path query finds the object."""
+    location: Callable[[ObjectRef], str] = _own_path
+    """The path that decides which folders contain the object. A path query finds the object by it, too."""
 
     folder_path: Callable[[str, str], str | None] = _no_path
     """(collection, folder with its final slash) -> path of the object that is this folder, if there can be one."""
@@ -70,7 +70,7 @@ class Vocabulary:
     """Whether the path has the form of a single object's path."""
 
     is_unique: Callable[[ObjectRef], bool] = _always
-    """Whether at most one object can have this path as an alias."""
+    """Whether at most one object can have this path or location."""
 
     fold: Callable[[str, State | None, Event, NativeJson], State | None]
     """(collection, state, event, native JSON) -> the state after the event. None: the object does not exist."""

@@ -52,15 +52,15 @@ def objects_with_key(key: str) -> tuple[ObjectRef, ...]:
     return tuple(ObjectRef(collection, key) for collection in _COLLECTION_OF_FAMILY.values())
 
 
-def aliases(ref: ObjectRef) -> tuple[str, ...]:
-    """An order is also found by the path of its job chain, a task and a file by the path before the colon."""
+def location(ref: ObjectRef) -> str:
+    """The path of an order's job chain; the path before the colon of a task or a file."""
     match ref.collection:
         case "order":
-            return (ref.path, ref.path.partition(",")[0])
+            return ref.path.partition(",")[0]
         case "task" | "fileBased":
-            return (ref.path, ref.path.rpartition(":")[0])
+            return ref.path.rpartition(":")[0]
         case _:
-            return (ref.path,)
+            return ref.path
 
 
 def folder_path(collection: str, folder: str) -> str | None:
@@ -82,7 +82,7 @@ def is_exact(ref: ObjectRef) -> bool:
 
 
 def is_unique(ref: ObjectRef) -> bool:
-    """False for tasks and files, because a path with a colon can also be the alias of another one."""
+    """False for tasks and files, because a path with a colon can also be the location of another one."""
     return ref.collection not in ("task", "fileBased")
 
 
