@@ -56,7 +56,8 @@ def jobscheduler(collection: str) -> Response:
         case ReturnKind.STATISTICS:
             return responses.single_object(*order_statistics(log.reader, server, query))
         case ReturnKind.STATISTICS_CHANGED:
-            changed = StatisticsQuery(server, query, params.after, min(params.timeout, max_wait_s(context)))
+            timeout_s = min(params.timeout, max_wait_s(context))
+            changed = StatisticsQuery(server, query, params.after, timeout_s, str(params.returned))
             return poll_response(context, order_statistics_changed(changed, log.reader, log.retention))
         case ReturnEvents(patterns) if collection == EVENT_COLLECTION:
             return feed(context, params, Selection(types=patterns), vocabularies.native_text)

@@ -41,6 +41,8 @@ class StatisticsQuery:
     after: int | None
     """Compare with the statistics as of this EventId. None: with the current ones."""
     timeout_s: float
+    event_name: str = "OrderStatisticsChanged"
+    """The name by which the client requested the event."""
 
 
 def order_statistics_changed(
@@ -61,7 +63,7 @@ def order_statistics_changed(
         head, has_changed = _compare(reader, server, query, since)
         if has_changed:
             event_id, statistics = order_statistics(reader, server, query)
-            return NonEmpty(event_id, [changed_event_text(event_id, statistics)])
+            return NonEmpty(event_id, [changed_event_text(event_id, statistics_query.event_name, statistics)])
         remaining_s = deadline - monotonic()
         if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt)) is None:
             return Empty(head.last_event_id)

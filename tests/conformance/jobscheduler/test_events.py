@@ -199,7 +199,10 @@ def test_snapshot_of_several_objects_is_list_with_event_id(member: Member) -> No
             pytest.param({"TYPE": f"FileBased{what}", "key": "Job:/TEST"}, id=f"J-S19/{what}")
             for what in ("Added", "Replaced", "Removed", "Activated")
         ),
-        pytest.param({"TYPE": "FileBasedAdded", "key": "Folder:/"}, id="J-S20"),
+        *(
+            pytest.param({"TYPE": "FileBasedAdded", "key": key}, id=f"J-S20/{key}")
+            for key in ("Folder:/", "Folder:/a/b", "Order:/a/chain,1", "Order:/chain,1/2", "Lock:/a:1")
+        ),
         pytest.param({"TYPE": "SchedulerStateChanged", "state": "running"}, id="J-S21"),
         pytest.param({"TYPE": "SchedulerClosed"}, id="J-S21/closed"),
         pytest.param({"TYPE": "JobStateChanged", "key": "/JOB", "state": "stopped"}, id="J-S22"),
@@ -218,6 +221,15 @@ def test_event_is_returned_unchanged(event: Json, member: Member) -> None:
     expected = {"TYPE": "NonEmpty", "eventId": second["eventId"], "eventSnapshots": [first, second]}
     assert event_seq(member) == expected
     assert event_seq(member, **{"return": event["TYPE"]}) == expected
+
+
+@pytest.mark.parametrize(
+    "key",
+    [*(f"Job:{path}" for path in ("", "x", "/", "/x/", "x/", "/x//y")), "Folder:/x/", "Order:/x", "Order:/x,", "/x"],
+)
+def test_file_key_without_valid_path_is_rejected(key: str, member: Member) -> None:
+    answer = member.request("POST", "/events/scheduler", json={"TYPE": "FileBasedAdded", "key": key})
+    assert (answer.status_code, answer.json()["detail"].partition(":")[0]) == (400, "FileBasedAdded.key")
 
 
 @pytest.mark.parametrize("event", ALL_EVENTS, ids=lambda event: str(event["TYPE"]))
@@ -376,5 +388,5 @@ def test_order_statistics_changed_event_has_no_key(name: str, member: Member) ->
     (event,) = publish(member, {"TYPE": "OrderAdded", "key": ORDER, "nodeId": "1"})
     answer = member.get(f"{API}/order", params={"return": name, "after": 0})
     counters = dict.fromkeys(COUNTERS, 0) | {"total": 1, "notPlanned": 1}
-    change = {"eventId": event["eventId"], "TYPE": "OrderStatisticsChanged", "orderStatistics": counters}
+    change = {"eventId": event["eventId"], "TYPE": name, "orderStatistics": counters}
     assert answer.json() == {"TYPE": "NonEmpty", "eventId": event["eventId"], "eventSnapshots": [change]}

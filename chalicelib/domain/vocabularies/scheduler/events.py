@@ -31,9 +31,12 @@ OrderKey = Annotated[
 TypedPath = Annotated[
     str,
     StringConstraints(
-        pattern=r"^(?:Folder|Job|JobChain|Lock|Monitor|Order|ProcessClass|Schedule):/[^?*|]*$", max_length=800
+        pattern=r"^(?:Folder:/|Order:(?:/[^/?*|,]+)+,[^/?*|]+(?:/[^/?*|]+)*"
+        r"|(?:Folder|Job|JobChain|Lock|Monitor|ProcessClass|Schedule):(?:/[^/?*|]+)+)$",
+        max_length=800,
     ),
 ]
+"""The kind and the path of a file. Only the root folder has a path that ends with a slash."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 TaskId = Annotated[str, StringConstraints(pattern=r"^[0-9]{1,18}$")]
 Level = Annotated[str, StringConstraints(pattern=r"^(?:debug[1-9]|debug|detail|info|warn|warning|error|stderr)$")]

@@ -47,9 +47,9 @@ def count_orders(orders: Iterable[State]) -> Statistics:
     return counts
 
 
-def changed_event_text(event_id: int, counts: Statistics) -> str:
-    """The JSON of an OrderStatisticsChanged event."""
-    return to_json({"eventId": event_id, "TYPE": "OrderStatisticsChanged", "orderStatistics": counts}).decode()
+def changed_event_text(event_id: int, name: str, counts: Statistics) -> str:
+    """The JSON of an event called OrderStatisticsChanged or, in later versions of JobScheduler, with the prefix Joc."""
+    return to_json({"eventId": event_id, "TYPE": name, "orderStatistics": counts}).decode()
 
 
 def counters_for(order: State) -> tuple[str, ...]:

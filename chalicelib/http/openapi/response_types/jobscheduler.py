@@ -58,7 +58,7 @@ class OrderStatisticsChanged(TypedDict):
     """The statistics have changed."""
 
     eventId: EventId
-    TYPE: Literal["OrderStatisticsChanged"]
+    TYPE: Literal["OrderStatisticsChanged", "JocOrderStatisticsChanged"]
     orderStatistics: OrderStatistics
 
 
