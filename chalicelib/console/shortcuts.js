@@ -42,7 +42,7 @@ export function help() {
   const table = h(
     "table",
     { class: "table keys" },
-    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Does"))),
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Key"), h("th", { scope: "col" }, "Action"))),
     h(
       "tbody",
       {},

@@ -54,7 +54,12 @@ export function look(state, result = null) {
   return BY_NAME.get(String(state ?? "").toLowerCase()) ?? UNKNOWN;
 }
 
-const WORDS = { cleaned: "timed out", nacked: "refused to run", quorum_failed: "too few nodes agreed" };
+const WORDS = {
+  cleaned: "timed out",
+  nacked: "refused to run",
+  quorum: "enough nodes agreed",
+  quorum_failed: "too few nodes agreed",
+};
 
 /** The state in words: `cleaned` reads "timed out", `WaitingForResource` "waiting for resource". */
 export function stateWords(state) {

@@ -185,6 +185,19 @@ def test_feed_without_streaming_uses_pages(console: Console, tmp_path: Path) -> 
         console.page.goto("about:blank")
 
 
+def test_quiet_feed_without_streaming_is_connected_at_once(console: Console, tmp_path: Path) -> None:
+    """Without streaming, as on AWS, the first page of a quiet log ends after 25 s."""
+    with run_server(tmp_path, STREAMS="no", LONGEST_POLL="25") as server:
+        member = server.organization()
+        console.page.route(
+            "**/events", lambda route: None if "last-event-id" in route.request.headers else route.continue_()
+        )
+        with console.page.expect_request(lambda request: "last-event-id" in request.headers):
+            console.open(member)
+        console.wait_for_state("connected")
+        console.page.goto("about:blank")
+
+
 def test_lagging_feed_shows_catching_up(console: Console, member: Member) -> None:
     publish(member, *numbered(1, 1))
     console.page.clock.install(time=time.time() + 3_600)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from playwright.sync_api import Route
 
 from tests.console.browsing import PHONE, Console, eventually, publish
 from tests.serving import Member
@@ -72,6 +73,34 @@ def test_state_and_search_filter_the_list(console: Console, member: Member) -> N
     eventually(page, lambda: console.cells("cell-name") == ["/deploy-3"])
     page.get_by_label("Search").fill("no such job")
     page.get_by_role("heading", name="Nothing matches").wait_for()
+
+
+def test_filter_change_never_shows_an_empty_list(console: Console, member: Member) -> None:
+    """The console replaces `state=failed` by the result. Meanwhile it must not say that nothing matches."""
+    publish(member, job(3, "create"), job(3, "finish", success="0", message="broken"), vocabulary="job")
+    page = console.page
+    held: list[Route] = []
+    page.route("**/objects/job?*result=failure*", lambda route: held.append(route))
+    with page.expect_request("**/objects/job?*result=failure*"):
+        console.open(member, "#/objects/job?state=failed")
+    # The page draws 150 ms after the first response, in a frame.
+    page.evaluate("() => new Promise(done => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 200))")
+    assert page.get_by_text("Nothing matches").count() == 0
+    page.get_by_text("Loading the objects").wait_for()
+    held[0].continue_()
+    eventually(page, lambda: console.cells("cell-name") == ["/3"])
+
+
+def test_folder_counts_of_cut_list_are_lower_bounds(console: Console, member: Member) -> None:
+    """A list shows the 2,000 most recent objects."""
+    keys = [f"/old/chain,{number}" for number in range(10)] + [f"/new/chain,{number}" for number in range(1_995)]
+    added = [{"TYPE": "OrderAdded", "key": key, "nodeId": "100"} for key in keys]
+    for start in range(0, len(added), 1_000):
+        publish(member, *added[start : start + 1_000], vocabulary="scheduler")
+    page = console.open(member, "#/objects/order")
+    page.get_by_text("2,005 orders, showing the 2,000 most recent").wait_for()
+    page.get_by_role("link", name="old 5+").wait_for()
+    page.get_by_role("link", name="new 1,995+").wait_for()
 
 
 def test_orders_show_folders_and_statistics(console: Console, member: Member) -> None:
@@ -260,12 +289,23 @@ def test_duration_of_running_job_grows(console: Console, member: Member) -> None
     assert console.cells("cell-duration")[0].endswith(" ms")
 
 
+def test_past_of_later_object_says_that_it_did_not_exist(console: Console, member: Member) -> None:
+    before = publish(member, {"type": ["a"]})[0]["eventId"]
+    publish(member, job(7, "create"), vocabulary="job")
+    page = console.open(member, f"#/objects/job/7?at={before}")
+    page.get_by_text(f"/objects/job/7 did not exist as of event {before}").wait_for()
+
+
 def test_unknown_object_shows_not_found(console: Console, member: Member) -> None:
-    page = console.open(member, "#/objects/job/99")
-    page.get_by_text("Not Found (404)").wait_for()
-    page.get_by_text("there is nothing at /objects/job/99").wait_for()
+    """An order names its chain, which may have no events."""
+    publish(member, {"TYPE": "OrderAdded", "key": "/a/chain,1", "nodeId": "100"}, vocabulary="scheduler")
+    page = console.open(member, "#/objects/order/a/chain,1")
+    page.get_by_role("link", name="/a/chain").click()
+    page.get_by_role("heading", name="No such job chain").wait_for()
     assert page.locator(".object .card").count() == 0
     console.wait_for_state("none")
+    page.get_by_role("link", name="Show all job chains").click()
+    page.get_by_role("heading", name="No job chains yet").wait_for()
     page.goto(f"{member.server.url}/#/objects/nonsense")
     page.get_by_text('Unknown collection "nonsense".').wait_for()
 
@@ -286,8 +326,13 @@ def test_names_are_shown_on_a_phone(console: Console, member: Member) -> None:
     page = console.page
     page.set_viewport_size(PHONE)
     publish(member, job(7, "create"), vocabulary="job")
+    publish(member, {"TYPE": "OrderAdded", "key": "/nightly/settlement,6000", "nodeId": "100"}, vocabulary="scheduler")
     console.open(member, "#/objects/job")
     page.get_by_text("backup on n1").wait_for()
+    page.goto(f"{member.server.url}/#/objects/order")
+    name = page.locator(".rows-view .cell-label")
+    name.get_by_text("6000 at 100, in /nightly/settlement").wait_for()
+    assert name.evaluate("cell => cell.scrollHeight <= cell.clientHeight && cell.scrollWidth <= cell.clientWidth")
     for place in ("#/observers", "#/system"):
         page.goto(f"{member.server.url}/{place}")
         page.locator(".page-head").wait_for()

@@ -1,5 +1,6 @@
 """The Observers pages: configure, preview, test, failed deliveries."""
 
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -29,10 +30,27 @@ def finish(number: int, message: str, success: str = "1") -> list[dict[str, Any]
     return [{**common, "event": "create"}, {**common, "event": "finish", "success": success, "message": message}]
 
 
-def test_no_observers_shows_create_command(console: Console, member: Member) -> None:
-    page = console.open(member, "#/observers")
+@pytest.mark.parametrize("groups", [["readers", "admins"], ["readers"]])
+def test_command_for_first_observer_is_accepted(console: Console, member: Member, groups: list[str]) -> None:
+    reader = member.server.member(member.organization, groups=groups, user="rita")
+    page = console.open(reader, "#/observers")
     page.get_by_role("heading", name="No observers to show").wait_for()
-    assert f"{member.server.url}/observers/ops" in page.get_by_label("Create an observer", exact=True).inner_text()
+    line = page.get_by_label("Create an observer", exact=True).inner_text()
+    address, body = line.split()[3], line.split("-d '")[1].removesuffix("'")
+    path = address.removeprefix(member.server.url)
+    assert reader.request("PUT", path, json=json.loads(body)).status_code == 201
+    page.get_by_role("link", name=path.rpartition("/")[2]).wait_for()
+
+
+def test_invalid_observer_name_is_explained(console: Console, owner: Member) -> None:
+    page = console.open(owner, "#/observers?new=yes")
+    name = page.get_by_label("Name")
+    name.fill("night shift")
+    page.get_by_role("button", name="Save").click()
+    message = "field => field.validationMessage"
+    assert name.evaluate(message).startswith("Use 1 to 100 letters, digits")
+    name.fill("night-shift")
+    assert name.evaluate(message) == ""
 
 
 def test_reader_is_not_told_that_there_are_none(console: Console, owner: Member) -> None:

@@ -39,6 +39,7 @@ def test_system_page_shows_head_and_consumer_lag(console: Console, demo: Member)
     assert [text.split()[0] for text in rows.all_inner_texts()] == [one["name"] for one in told["consumers"]]
     page.get_by_text(str(told["head"]["eventId"])).wait_for()
     page.get_by_label("Installation").get_by_text(told["version"]).wait_for()
+    assert page.eval_on_selector_all(".tile", "tiles => tiles.every(tile => tile.scrollWidth <= tile.clientWidth)")
 
 
 def test_organization_can_be_switched(console: Console, server: Server) -> None:
@@ -58,6 +59,9 @@ def test_organization_can_be_switched(console: Console, server: Server) -> None:
 
 def test_api_page_commands_work(console: Console, demo: Member) -> None:
     page = console.open(demo, "#/api/events")
+    place = page.get_by_role("cell", name="query", exact=True).first
+    place.wait_for()
+    assert place.evaluate("cell => cell.getClientRects()[0].height") < 40
     page.get_by_role("heading", name="POST /events", exact=True).wait_for()
     command = page.get_by_label("POST /events", exact=True).inner_text()
     ran = subprocess.run(

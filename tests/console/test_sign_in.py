@@ -76,7 +76,7 @@ def test_link_to_foreign_organization_says_so(console: Console, member: Member) 
     page = console.open(member, "#/objects/job/7?org=elsewhere")
     page.get_by_text("This address belongs to the organization elsewhere").wait_for()
     page.get_by_role("button", name=f"Open {member.organization}").click()
-    page.get_by_text("Not Found (404)").wait_for()
+    page.get_by_role("heading", name="No such job").wait_for()
 
 
 def test_sign_out_shows_sign_in_page(console: Console, demo: Member) -> None:

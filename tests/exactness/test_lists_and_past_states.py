@@ -122,7 +122,7 @@ def test_past_snapshot_at_each_event_is_exact(store: Store) -> None:
             for number, event in enumerate(events, start=1):
                 expected = full_state_after(ref, events[:number])
                 if expected is None:
-                    with pytest.raises(NotFound, match="there was nothing at"):
+                    with pytest.raises(NotFound, match="did not exist as of event"):
                         past_snapshot(reader, model.server, ref, event.event_id, no_boundary(model))
                 else:
                     result = past_snapshot(reader, model.server, ref, event.event_id, no_boundary(model))
@@ -148,7 +148,7 @@ def test_past_snapshot_after_last_event_is_current_state(store: Store) -> None:
 def test_past_snapshot_before_first_event_is_not_found(store: Store) -> None:
     reader, model = store.fill([[JOB_VOCABULARY.new_event(create(1))]], 1)
     for event_id in (0, model.last_event_id - 1):
-        with pytest.raises(NotFound, match=f"there was nothing at /objects/job/1 as of event {event_id}"):
+        with pytest.raises(NotFound, match=f"/objects/job/1 did not exist as of event {event_id}"):
             past_snapshot(reader, model.server, ObjectRef("job", "/1"), event_id, no_boundary(model))
 
 

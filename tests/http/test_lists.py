@@ -128,7 +128,7 @@ def test_object_before_its_creation_is_not_found(member: Member, at: int) -> Non
     response = member.get("/objects/job/1", params={"at": at})
     assert (response.status_code, response.json()["detail"]) == (
         404,
-        f"there was nothing at /objects/job/1 as of event {at}",
+        f"/objects/job/1 did not exist as of event {at}",
     )
 
 

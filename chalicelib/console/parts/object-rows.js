@@ -43,6 +43,16 @@ function meter(share) {
   );
 }
 
+/** The note for an object that does not exist. Links lead here too: an order may name a chain without events. */
+export function unknownObject(collection) {
+  const title = titleOf(collection).toLowerCase();
+  return emptyNote(
+    `No such ${title.replace(/s$/, "")}`,
+    "It has no events yet, or it has been removed.",
+    h("a", { class: "button", href: link("objects", [collection]) }, `Show all ${title}`),
+  );
+}
+
 /** The note if the filter matches no object. */
 export function nothingMatches(collection) {
   return emptyNote(

@@ -15,6 +15,7 @@ const FIELDS = {
   app: [["to", "Users", "anna, bela"]],
 };
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
+const NAME_RULE = "Use 1 to 100 letters, digits, dots, hyphens and underscores; begin with a letter or digit.";
 
 /** A form for `observer`, null for a new one; calls `changed()` after every change. */
 export class ObserverForm {
@@ -34,6 +35,8 @@ export class ObserverForm {
       autocomplete: "off",
       disabled: observer !== null,
       placeholder: "ops",
+      oninput: (event) => event.target.setCustomValidity(""),
+      oninvalid: (event) => event.target.setCustomValidity(NAME_RULE),
     });
     this.#fields.scope = select("observer-scope", ["global", "private"], known.scope);
     this.#fields.channel = select("observer-channel", ["mail", "slack", "app"], known.channel);
@@ -83,7 +86,7 @@ export class ObserverForm {
     this.#drawChannel();
   }
 
-    get name() {
+  get name() {
     return this.#fields.name.value.trim();
   }
 

@@ -123,7 +123,7 @@ function parameterTable(parameters) {
       "tr",
       {},
       h("td", { class: "mono" }, one.name, one.required ? h("span", { class: "hint" }, " required") : null),
-      h("td", {}, one.in),
+      h("td", { class: "short" }, one.in),
       h("td", {}, marked(one.description ?? "")),
     );
   return h(

@@ -7,6 +7,7 @@ import { future, past } from "../history.js";
 import { isOver, lanesOf } from "../lanes.js";
 import { eventPanel } from "../parts/event.js";
 import { problemNote, waiting } from "../parts/notes.js";
+import { unknownObject } from "../parts/object-rows.js";
 import { details, failedNodes, stateOf } from "../parts/details.js";
 import { statusOf } from "../parts/status.js";
 import { Timeline } from "../parts/timeline.js";
@@ -103,16 +104,20 @@ class ObjectPage {
       this.#draw(state);
     } catch (problem) {
       if (this.#ends.signal.aborted) return;
-      const retry = problem.status === 404 ? null : () => this.#begin();
-      if (retry === null) this.#showUnknown();
-      put(this.#state, problemNote(problem, retry));
+      if (problem.status === 404) this.#showUnknown(problem);
+      else
+        put(
+          this.#state,
+          problemNote(problem, () => this.#begin()),
+        );
     }
   }
 
   /** Without an object there is no timeline, no list of events and nothing to follow. */
-  #showUnknown() {
+  #showUnknown(problem) {
     for (const card of this.element.querySelectorAll(":scope > .card")) card.remove();
     this.#status.close();
+    put(this.#state, this.#at === null ? unknownObject(this.#collection) : problemNote(problem));
   }
 
   /** The events of a job set include those of its jobs. */

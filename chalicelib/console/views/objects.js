@@ -150,6 +150,8 @@ class Objects {
   }
 
   #drawNow() {
+    // A draw that an earlier snapshot requested: the new one is still loading.
+    if (this.#snapshot.eventId === null) return;
     const { objects, moreFollows } = this.#snapshot;
     this.#shown = objects.filter((object) => object.path.startsWith(this.#folder));
     this.#drawTree(folders(this.#collection, objects), moreFollows);

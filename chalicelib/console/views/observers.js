@@ -53,7 +53,7 @@ class Observers {
     try {
       const [{ observers }, { may }] = await Promise.all([get("observers"), get("me")]);
       if (this.#closed) return;
-      redraw(this.#list, observers.length ? table(observers) : emptyList(), may.administer ? null : onlyOwn());
+      redraw(this.#list, observers.length ? table(observers) : emptyList(may.administer), may.administer ? null : onlyOwn());
       this.#timer = setTimeout(() => this.#read(), AGAIN_MS);
     } catch (problem) {
       if (!this.#closed)
@@ -101,13 +101,17 @@ function onlyOwn() {
   return h("p", { class: "hint" }, "Only your own observers are listed. Administrators also see global ones.");
 }
 
-function emptyList() {
+/** Only administrators may create global observers. */
+function emptyList(isAdministrator) {
+  const [name, observer] = isAdministrator
+    ? ["ops", { channel: "mail", types: ["job/finish/*"], config: { from: "annals@example.org", to: "ops@example.org" } }]
+    : ["my-jobs", { scope: "private", channel: "app", events: "finish" }];
   return emptyNote(
     "No observers to show",
     "An observer notifies people of events by mail, Slack or in the app. Create one here or with the API:",
     h("a", { class: "button button-main", href: link("observers", [], { new: "yes" }) }, icon("plus"), "New observer"),
     command(
-      `curl -X PUT ${base()}/observers/ops \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '{"channel": "mail", "types": ["job/finish/*"], "config": {"from": "annals@example.org", "to": "ops@example.org"}}'`,
+      `curl -X PUT ${base()}/observers/${name} \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(observer)}'`,
       "Create an observer",
     ),
   );

@@ -54,9 +54,8 @@ function tiles({ head, events, consumers }) {
       head?.timestamp ? ago(ms(head.timestamp)) : "none yet",
       head?.timestamp ? whole(ms(head.timestamp)) : "",
     ),
-    tile("Commits", number(head?.id?.session ?? 0), head?.id ? `head ${idText(head.id)}` : ""),
+    tile("Commits", number(head?.id?.session ?? 0), head?.id ? `head ${idText(head.id)}, eventId ${head.eventId}` : ""),
     events === null || events === undefined ? null : tile("Events", number(events), "that are kept"),
-    tile("Position", head?.eventId ? String(head.eventId) : "–", "eventId of the last event"),
     tile("Longest lag", duration(late), late > LATE_S ? "a consumer is behind" : "all consumers are up to date"),
   );
 }

@@ -80,7 +80,7 @@ def past_snapshot(
     events = list(object_events(reader, server, ref, event_id))
     state = _fold(ref, events)
     if state is None:
-        raise NotFound(f"there was nothing at {_address(ref)} as of event {event_id}")
+        raise NotFound(f"{_address(ref)} did not exist as of event {event_id}")
     return Snapshot(events[-1].event_id, {ref.path: state})
 
 
