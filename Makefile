@@ -9,7 +9,7 @@
 # make preview   render all notification templates to one page
 # make cloud     the AWS version on this machine: real Lambdas on ministack, or on AWS_ENDPOINT_URL
 # make api-docs  generate docs/api.md
-# make package   build the package and the CloudFormation template: STAGE=dev, test or prod
+# make package   build the package and the CloudFormation template: STAGE=dev, test or prod;  ARCH=arm64, x86_64 or local
 # make deploy    deploy a stage to AWS; shows the changes and asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
 # make destroy   delete a stage with its data, unless it is protected
 # make smoke     check a deployed stage, the first hour on AWS: STAGE=dev;  ONLY=2,3
@@ -104,10 +104,10 @@ bench-spark: .venv/dev .venv-spark/tests
 	$(BIN)/python -m benchmarks --only spark $(ARGS)
 
 package: .venv/embedded
-	@$(BIN)/python -m infra.deploy.build.package --stage "$(or $(STAGE),dev)"
+	@$(BIN)/python -m infra.deploy.build.package --stage "$(or $(STAGE),dev)" $(if $(ARCH),--arch "$(ARCH)")
 
 deploy: .venv/cloud $(if $(AWS_ENDPOINT_URL),.venv-sam/ready)
-	@$(BIN)/python -m infra.deploy.stack.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(PARAMS)
+	@$(BIN)/python -m infra.deploy.stack.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(if $(ARCH),--arch "$(ARCH)") $(PARAMS)
 
 destroy: .venv/cloud
 	@$(BIN)/python -m infra.deploy.stack.destroy --stage "$(STAGE)" $(if $(filter 1,$(YES)),--yes)

@@ -17,6 +17,7 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.adapters.sqlite.views import SqliteViews
+from infra.deploy.build.target import DEFAULT_ARCH, TARGETS
 from tests.adapters.aws.transports import MotoTransport, RecordingClient, create_test_client
 from tests.dynamodb_local import server as dynamodb_local_server
 from tests.localstack import server as localstack_server
@@ -168,6 +169,16 @@ def dynamodb_local_log(dynamodb_local_client: Client, dynamodb_local_tables: tup
 def dynamodb_local_views(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoViews:
     """Empty views in a new table."""
     return DynamoViews(dynamodb_local_client, dynamodb_local_tables[1])
+
+
+@pytest.fixture(scope="session")
+def python_of_lambda() -> Path:
+    """A Python of the version that runs the functions on AWS."""
+    target = TARGETS[DEFAULT_ARCH]
+    python = target.find_python()
+    if python is None:
+        pytest.skip(f"no {target.runtime} in the path or in pyenv")
+    return python
 
 
 @pytest.fixture(scope="session")

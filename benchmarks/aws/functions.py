@@ -24,6 +24,7 @@ from chalicelib.http.auth.tokens import Claims
 from chalicelib.settings import Settings
 from chalicelib.wiring import build_local
 from infra.deploy.build.package import build_package
+from infra.deploy.build.target import LOCAL
 
 ORGANIZATION = "bench"
 HELLO, BOTO3 = "Chalice's hello, with boto3", "boto3, one client"
@@ -127,7 +128,7 @@ def _environment(code: Path, endpoint: str) -> dict[str, str]:
 
 
 def _unpack_package(folder: Path) -> Path:
-    built = build_package("dev", folder / "package")
+    built = build_package("dev", folder / "package", LOCAL)
     code = folder / "code"
     with zipfile.ZipFile(built.functions) as archive:
         archive.extractall(code)

@@ -16,6 +16,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from infra.deploy.build.package import build_package
+from infra.deploy.build.target import LOCAL
 from infra.deploy.local.emulator import run_ministack
 from tests.deploy.deployment import DEPLOY_TIMEOUT_S, REGION, aws_client, command, end
 from tests.torture.servers import free_port
@@ -91,7 +92,7 @@ class Account:
 
 @pytest.fixture(scope="module", name="account")
 def emulated_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Account]:
-    package_folder = build_package(STAGE, tmp_path_factory.mktemp("package")).folder
+    package_folder = build_package(STAGE, tmp_path_factory.mktemp("package"), LOCAL).folder
     with run_ministack(tmp_path_factory.mktemp("ministack"), free_port(random.Random())) as endpoint:
         yield Account(endpoint, package_folder)
 
@@ -107,6 +108,12 @@ def test_deploy_unknown_parameter_lists_valid_ones(account: Account) -> None:
     code, output = account.run("deploy", "--yes", *PARAMETERS, "Colour=red")
     assert (code, account.parameters()) == (1, None)
     assert "unknown parameter Colour. Valid parameters: AlarmMail, " in output
+
+
+def test_deploy_package_for_another_arch_is_refused(account: Account) -> None:
+    code, output = account.run("deploy", "--yes", *PARAMETERS, "--arch", "arm64")
+    assert (code, account.parameters()) == (2, None)
+    assert "argument --arch: not allowed with argument --package" in output
 
 
 def test_deploy_without_terminal_shows_changes_only(account: Account) -> None:

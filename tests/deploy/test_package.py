@@ -2,11 +2,13 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +16,9 @@ import httpx
 import pytest
 
 from infra.deploy.build import archives
-from infra.deploy.build.package import ROOT, Package, build_package, load_template
+from infra.deploy.build.package import ROOT, Package, build_package, load_template, print_summary
 from infra.deploy.build.route_functions import remove_authorizer
+from infra.deploy.build.target import DEFAULT_ARCH, LOCAL, TARGETS, Target
 from infra.deploy.stack.deploy import expand_sam
 from tests.oidc_issuer import AUDIENCE, Issuer, sign
 
@@ -41,11 +44,22 @@ from pathlib import Path
 from infra.deploy.build.archives import write_archives
 write_archives(*map(Path, sys.argv[1:]))
 """
+ELF_MACHINES = {"arm64": 183, "x86_64": 62}
+LAMBDA_GLIBC = (2, 34)
+"""Of Amazon Linux 2023."""
+
+Build = Callable[[str], Package]
+
+
+@pytest.fixture(scope="module", name="build")
+def package_builder(tmp_path_factory: pytest.TempPathFactory) -> Build:
+    """Builds the package for an architecture on AWS, once."""
+    return cache(lambda arch: build_package("dev", tmp_path_factory.mktemp("package"), TARGETS[arch]))
 
 
 @pytest.fixture(scope="module", name="package")
-def built_package(tmp_path_factory: pytest.TempPathFactory) -> Package:
-    return build_package("dev", tmp_path_factory.mktemp("package"))
+def default_package(build: Build) -> Package:
+    return build(DEFAULT_ARCH)
 
 
 @pytest.fixture(scope="module", name="runtime")
@@ -75,12 +89,12 @@ def resources(package: Package) -> dict[str, Any]:
     return template_resources
 
 
-def invoke(archive: Path, runtime: Path, handler: str, event: object, **environment: str) -> Any:
+def invoke(python: Path, archive: Path, runtime: Path, handler: str, event: object, **environment: str) -> Any:
     """Invoke a function in a process with its archive and Lambda's packages only."""
     task = runtime / archive.stem
     with zipfile.ZipFile(archive) as opened:
         opened.extractall(task)
-    command = [sys.executable, "-I", "-S", "-c", CALL_SCRIPT, str(task), str(runtime), handler]
+    command = [str(python), "-I", "-S", "-c", CALL_SCRIPT, str(task), str(runtime), handler]
     credentials = {"AWS_LAMBDA_FUNCTION_NAME": "annals", "AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
     process = subprocess.run(
         command,
@@ -120,37 +134,73 @@ def test_functions_archive_size_is_limited(package: Package) -> None:
 
 
 def test_functions_archive_alone_answers_requests(
-    package: Package, runtime: Path, ministack: str, ministack_tables: tuple[str, str]
+    build: Build, python_of_lambda: Path, runtime: Path, ministack: str, ministack_tables: tuple[str, str]
 ) -> None:
     settings = {"LOG_TABLE": ministack_tables[0], "VIEWS_TABLE": ministack_tables[1], "AWS_ENDPOINT_URL": ministack}
     event = payload("api_gateway_get_health")
-    response = invoke(package.functions, runtime, "app.app", event, STORE="dynamodb", **settings)
+    archive = build(LOCAL.architecture).functions
+    response = invoke(python_of_lambda, archive, runtime, "app.app", event, STORE="dynamodb", **settings)
     assert (response["statusCode"], json.loads(response["body"])["status"]) == (200, "ok")
 
 
-def test_authorizer_archive_alone_verifies_tokens(package: Package, runtime: Path, issuer: Issuer) -> None:
+def test_authorizer_archive_alone_verifies_tokens(
+    build: Build, python_of_lambda: Path, runtime: Path, issuer: Issuer
+) -> None:
+    package = build(LOCAL.architecture)
     event = {**payload("api_gateway_authorizer"), "authorizationToken": sign(issuer.claims())}
     handler = resources(package)["Bearer"]["Properties"]["Handler"]
     settings = {"STORE": "dynamodb", "OIDC_ISSUER": issuer.url, "OIDC_AUDIENCE": AUDIENCE}
-    response = invoke(package.authorizer, runtime, handler, event, **settings)
+    response = invoke(python_of_lambda, package.authorizer, runtime, handler, event, **settings)
     assert (response["principalId"], json.loads(response["context"]["organizations"])) == ("anna", ["acme", "other"])
     assert response["policyDocument"]["Statement"][0]["Effect"] == "Allow"
 
 
-def test_write_archives_same_files_gives_same_bytes(tmp_path: Path) -> None:
-    whole = tmp_path / "whole.zip"
-    with zipfile.ZipFile(whole, "w") as archive:
+@pytest.mark.parametrize("arch", ELF_MACHINES)
+def test_binaries_are_for_target(build: Build, arch: str) -> None:
+    with zipfile.ZipFile(build(arch).authorizer) as opened:
+        binaries = {name: opened.read(name) for name in opened.namelist() if ".so" in Path(name).suffixes}
+    assert binaries
+    for name, content in binaries.items():
+        assert (content[:4], int.from_bytes(content[18:20], "little")) == (b"\x7fELF", ELF_MACHINES[arch]), name
+        assert ".cpython-313-" in name or name.endswith(".abi3.so")
+        needed = re.findall(rb"GLIBC_(\d+)\.(\d+)", content)
+        assert max((int(major), int(minor)) for major, minor in needed) <= LAMBDA_GLIBC, name
+
+
+@pytest.fixture(name="inputs")
+def archive_inputs(tmp_path: Path) -> tuple[Path, Path]:
+    """The archive of the app, and a directory with a dependency."""
+    app, dependencies = tmp_path / "app.zip", tmp_path / "dependencies"
+    with zipfile.ZipFile(app, "w") as archive:
         for path in [ROOT / "app.py", *sorted((ROOT / "chalicelib").rglob("*.py"))]:
             archive.write(path, path.relative_to(ROOT))
-    shutil.copytree(Path(httpx.__file__).parent, tmp_path / "dependencies" / "httpx")
+    shutil.copytree(Path(httpx.__file__).parent, dependencies / "httpx")
+    return app, dependencies
+
+
+def test_write_archives_any_builder_gives_same_bytes(inputs: tuple[Path, Path], tmp_path: Path) -> None:
+    """The build depends neither on the order of sets nor on the Python that runs it, only on the one that compiles."""
+    others = (Target(version, LOCAL.architecture).find_python() for version in ("3.13", "3.12", "3.11"))
+    other = next((path for path in others if path and path != Path(sys.executable)), sys.executable)
     package = []
-    for seed in ("1", "2"):
+    for seed, builder in (("1", sys.executable), ("2", other)):
         both = [tmp_path / f"functions-{seed}.zip", tmp_path / f"authorizer-{seed}.zip"]
-        paths = [whole, tmp_path / "dependencies", *both]
-        environment = {**os.environ, "PYTHONHASHSEED": seed}
-        subprocess.run([sys.executable, "-c", SPLIT_SCRIPT, *map(str, paths)], cwd=ROOT, env=environment, check=True)
+        command = [builder, "-c", SPLIT_SCRIPT, *inputs, *both, sys.executable]
+        subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed}, check=True)
         package.append([path.read_bytes() for path in both])
     assert package[0] == package[1]
+
+
+def test_write_archives_without_python_keeps_sources(
+    inputs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    package = Package(tmp_path)
+    archives.write_archives(*inputs, package.functions, package.authorizer, None)
+    assert {"app.py", "chalicelib/settings.py", "httpx/_client.py"} <= set(names(package.functions))
+    assert not [name for name in names(package.functions) if name.endswith(".pyc")]
+    package.template.write_text('{"Globals": {"Function": {"Runtime": "python3.13", "Architectures": ["arm64"]}}}')
+    print_summary("dev", package)
+    assert "there is no python3.13 in the path or in pyenv to compile them" in capsys.readouterr().out
 
 
 # The template.
@@ -231,6 +281,13 @@ def test_expanded_template_passes_cfn_lint(expanded: dict[str, Any], tmp_path: P
     path = tmp_path / "expanded.json"
     path.write_text(json.dumps(expanded))
     assert lint(path) == (0, "")
+
+
+@pytest.mark.parametrize("arch", ELF_MACHINES)
+def test_functions_have_runtime_of_target(build: Build, arch: str) -> None:
+    expanded = expand(json.loads(build(arch).template.read_text()))
+    functions = expanded_properties(expanded, "AWS::Lambda::Function")
+    assert [(function["Runtime"], function["Architectures"]) for function in functions] == [("python3.13", [arch])] * 13
 
 
 def test_tracing_applies_to_functions_and_stage(expanded: dict[str, Any]) -> None:

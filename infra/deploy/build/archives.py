@@ -1,17 +1,16 @@
 """Builds the archives for Lambda, with only the modules that functions import.
 
 The same files always produce the same bytes, so unchanged code is not deployed again. Modules are compiled here,
-because Lambda does not keep compiled modules and would compile them at every cold start. Third-party packages are
-shipped as compiled modules only.
+because Lambda does not keep compiled modules and would compile them at every cold start, which doubles its time.
+Third-party packages are then shipped as compiled modules only.
 """
 
-import compileall
 import shutil
+import subprocess
 import tempfile
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
-from py_compile import PycInvalidationMode
 from typing import Final
 
 TOKEN_PACKAGES: Final = ("jwt", "cryptography", "cffi", "_cffi_backend*", "pycparser")
@@ -41,15 +40,19 @@ LAMBDA_TASK_ROOT: Final = "/var/task"
 _FIXED_TIME: Final = (1980, 1, 1, 0, 0, 0)
 
 
-def write_archives(app: Path, dependencies: Path, functions: Path, authorizer: Path) -> None:
-    """Write two archives of the app with its dependencies: with the packages that verify tokens, and without."""
+def write_archives(app: Path, dependencies: Path, functions: Path, authorizer: Path, python: Path | None) -> None:
+    """Write two archives of the app with its dependencies: with the packages that verify tokens, and without.
+
+    `python` compiles the modules. Without it the archives have only sources.
+    """
     with tempfile.TemporaryDirectory() as folder:
         tree = Path(folder) / "tree"
         shutil.copytree(dependencies, tree)
         with zipfile.ZipFile(app) as archive:
             archive.extractall(tree)
         remove(tree, NEVER_IMPORTED)
-        _compile(tree)
+        if python:
+            _compile(tree, python)
         write_archive(tree, authorizer)
         remove(tree, TOKEN_PACKAGES)
         write_archive(tree, functions)
@@ -76,20 +79,24 @@ def unpacked_bytes(archive: Path) -> int:
         return sum(entry.file_size for entry in opened.infolist())
 
 
-def _compile(tree: Path) -> None:
-    for path in tree.iterdir():
-        is_own = path.name in OWN_CODE
-        compiler = compileall.compile_dir if path.is_dir() else compileall.compile_file
-        is_compiled = compiler(
-            path,
-            quiet=2,
-            legacy=not is_own,
-            stripdir=str(tree),
-            prependdir=LAMBDA_TASK_ROOT,
-            # File times in an archive are fixed, so they cannot invalidate a compiled module.
-            invalidation_mode=PycInvalidationMode.UNCHECKED_HASH,
-        )
-        if not is_compiled:
-            raise RuntimeError(f"{path.name} does not compile")
-        if not is_own:
-            remove(tree, [f"{path.name}/**/*.py" if path.is_dir() else path.name.removesuffix(".py") + ".py"])
+def has_compiled_modules(archive: Path) -> bool:
+    with zipfile.ZipFile(archive) as opened:
+        return any(name.endswith(".pyc") for name in opened.namelist())
+
+
+def _compile(tree: Path, python: Path) -> None:
+    own = [tree / name for name in OWN_CODE]
+    third_party = [path for path in sorted(tree.iterdir()) if path not in own]
+    _run_compiler(tree, python, own)
+    _run_compiler(tree, python, third_party, "-b")
+    for path in third_party:
+        remove(tree, [f"{path.name}/**/*.py" if path.is_dir() else path.name.removesuffix(".py") + ".py"])
+
+
+def _run_compiler(tree: Path, python: Path, paths: Iterable[Path], *options: str) -> None:
+    command = [str(python), "-I", "-m", "compileall", "-q", "-s", str(tree), "-p", LAMBDA_TASK_ROOT, *options]
+    # File times in an archive are fixed, so they cannot invalidate a compiled module.
+    validation = ["--invalidation-mode", "unchecked-hash"]
+    process = subprocess.run([*command, *validation, *paths], capture_output=True, text=True, check=False)  # noqa: S603
+    if process.returncode:
+        raise RuntimeError(f"some modules do not compile: {process.stdout[-2000:]}{process.stderr[-2000:]}")

@@ -20,6 +20,7 @@ import yaml
 from infra.deploy.build import archives
 from infra.deploy.build.dependencies import install_dependencies
 from infra.deploy.build.route_functions import AUTHORIZER, assign_routes
+from infra.deploy.build.target import DEFAULT_ARCH, TARGETS, Target
 
 ROOT: Final = Path(__file__).parents[3]
 TEMPLATES: Final = ROOT / "infra" / "template"
@@ -58,31 +59,39 @@ class Package:
 def main() -> None:
     parser = argparse.ArgumentParser(description="Package the app for AWS.")
     parser.add_argument("--stage", choices=STAGES, default="dev")
-    stage = parser.parse_args().stage
-    package = build_package(stage, BUILD / stage)
-    print_sizes(stage, package)
+    parser.add_argument("--arch", choices=TARGETS, default=DEFAULT_ARCH, help="architecture of the functions")
+    args = parser.parse_args()
+    package = build_package(args.stage, BUILD / args.stage, TARGETS[args.arch])
+    print_summary(args.stage, package)
     print(f"The package is in {package.folder}.")
 
 
-def print_sizes(stage: str, package: Package) -> None:
+def print_summary(stage: str, package: Package) -> None:
+    settings = json.loads(package.template.read_text())["Globals"]["Function"]
     functions, authorizer = (archives.unpacked_bytes(path) / 1e6 for path in (package.functions, package.authorizer))
     print(
-        f"Package for {stage}: functions {functions:.1f} MB unpacked, "
-        f"authorizer {authorizer:.1f} MB (with cryptography)."
+        f"Package for {stage}: {settings['Runtime']} on {settings['Architectures'][0]}, "
+        f"functions {functions:.1f} MB unpacked, authorizer {authorizer:.1f} MB (with cryptography)."
     )
+    if not archives.has_compiled_modules(package.functions):
+        print(
+            f"The package has sources only, which doubles the time of a cold start: there is no {settings['Runtime']} "
+            "in the path or in pyenv to compile them."
+        )
 
 
-def build_package(stage: str, folder: Path) -> Package:
+def build_package(stage: str, folder: Path, target: Target) -> Package:
     """Build everything that is deployed into a directory."""
     package = Package(folder)
     package.scripts.mkdir(parents=True, exist_ok=True)
-    dependencies = install_dependencies(ROOT / "requirements.txt", BUILD)
+    dependencies = install_dependencies(ROOT / "requirements.txt", BUILD, target)
     with tempfile.TemporaryDirectory() as scratch:
         template = _package_with_chalice(stage, Path(scratch))
-        archives.write_archives(Path(scratch) / "deployment.zip", dependencies, package.functions, package.authorizer)
+        app, python = Path(scratch) / "deployment.zip", target.find_python()
+        archives.write_archives(app, dependencies, package.functions, package.authorizer, python)
     policy = json.loads((ROOT / ".chalice" / "policy-reader.json").read_text())
     template = assign_routes(template, policy)
-    _remove_chalice_defaults(template)
+    _set_target(template, target)
     template["Resources"][AUTHORIZER]["Properties"]["CodeUri"] = f"./{package.authorizer.name}"
     package.template.write_text(json.dumps(template, indent=1))
     _write_scripts(package.scripts)
@@ -116,11 +125,13 @@ def _package_with_chalice(stage: str, folder: Path) -> Template:
     return template
 
 
-def _remove_chalice_defaults(template: Template) -> None:
-    """Remove properties that Chalice writes to each function, where they hide those in `Globals`."""
+def _set_target(template: Template, target: Target) -> None:
+    """Set the runtime of all functions, and remove properties by Chalice that would hide those in `Globals`."""
+    template["Globals"]["Function"] |= {"Runtime": target.runtime, "Architectures": [target.architecture]}
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"].pop("Tracing")
+            for name in ("Tracing", "Runtime", "Architectures"):
+                resource["Properties"].pop(name)
 
 
 def _write_scripts(folder: Path) -> None:

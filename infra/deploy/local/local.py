@@ -50,7 +50,7 @@ def main() -> None:
     parser.add_argument("--stage", choices=STAGES, default="dev")
     parser.add_argument("--port", type=int, default=PORT)
     parser.add_argument("--once", action="store_true", help="exit after the deployment; only with AWS_ENDPOINT_URL")
-    parser.add_argument("--package", type=Path, help="deploy this directory, made by make package; default: build one")
+    parser.add_argument("--package", type=Path, help="deploy this directory, made by make package ARCH=local")
     parser.add_argument("parameters", nargs="*", help="template parameters, such as Retention=P30D")
     args = parser.parse_args()
     for number in EXIT_SIGNALS:

@@ -15,8 +15,9 @@ from typing import Any, Final
 import yaml
 from botocore.exceptions import BotoCoreError, ClientError
 
-from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_sizes
+from infra.deploy.build.package import ROOT, STAGES, Package, build_package, load_template, print_summary
 from infra.deploy.build.route_functions import remove_authorizer
+from infra.deploy.build.target import DEFAULT_ARCH, TARGETS
 from infra.deploy.local.gateway_responses import add_gateway_responses
 from infra.deploy.stack import clients, prompts
 from infra.deploy.stack.retained import remove_failed_creation
@@ -38,12 +39,14 @@ def main() -> None:
     parser.add_argument("--stage", choices=STAGES, default="dev")
     parser.add_argument("--yes", action="store_true", help="do not ask, unless a resource that holds data is replaced")
     parser.add_argument("--replace", action="store_true", help="with --yes: do not ask in that case either")
-    parser.add_argument("--package", type=Path, help="deploy this directory, made by make package; default: build one")
+    source = parser.add_mutually_exclusive_group()
+    source.add_argument("--package", type=Path, help="deploy this directory, made by make package; default: build one")
+    source.add_argument("--arch", choices=TARGETS, help="architecture of the functions; default: arm64, on AWS")
     parser.add_argument("parameters", nargs="*", help="template parameters, such as AlarmMail=ops@example.org")
     args = parser.parse_args()
     try:
         confirm = _confirmation(args.stage, args.yes, args.replace)
-        stack = deploy(args.stage, parse_parameters(args.parameters), confirm, args.package)
+        stack = deploy(args.stage, parse_parameters(args.parameters), confirm, args.package, args.arch)
     except (StackFailed, DeploymentRefused, ClientError, BotoCoreError, subprocess.CalledProcessError) as error:
         sys.exit(f"\nDeployment failed: {error}")
     if stack is None:
@@ -62,17 +65,23 @@ def parse_parameters(pairs: Sequence[str]) -> dict[str, str]:
 
 
 def deploy(
-    stage: str, parameters: Mapping[str, str], confirm: Confirm, package_folder: Path | None = None
+    stage: str,
+    parameters: Mapping[str, str],
+    confirm: Confirm,
+    package_folder: Path | None = None,
+    arch: str | None = None,
 ) -> Stack | None:
-    """Deploy a stage from `package_folder`, or from a package built now. None if `confirm` returns False."""
+    """Deploy a stage from `package_folder`, or from a package built now for `arch`. None if `confirm` returns False."""
     _check_parameter_names(parameters)
     stack = Stack(f"annals-{stage}")
     if not clear_failed_creation(stack, confirm):
         return None
     stack_parameters = _with_stage_defaults(stage, stack, parameters)
     with tempfile.TemporaryDirectory() as folder:
-        package = Package(package_folder) if package_folder else build_package(stage, Path(folder))
-        print_sizes(stage, package)
+        # An emulator runs the functions on this machine.
+        target = TARGETS[arch or ("local" if clients.endpoint() else DEFAULT_ARCH)]
+        package = Package(package_folder) if package_folder else build_package(stage, Path(folder), target)
+        print_summary(stage, package)
         change_set = _create_change_set(stack, package, stack_parameters)
     return _execute(change_set, confirm)
 
