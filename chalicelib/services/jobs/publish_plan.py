@@ -6,6 +6,7 @@ Threads: any thread may plan. `_known_jobs` has no lock: it is a cache whose upd
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode_all
 from chalicelib.domain.events.ids import Id
@@ -14,12 +15,13 @@ from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import NonEmpty
-from chalicelib.domain.vocabularies import JOB_VOCABULARY, fold
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
 from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, has_exact_count, is_finish_due
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
-from chalicelib.services.objects.snapshots import Snapshot, object_events, snapshot
+from chalicelib.services.jobs.jobset_states import JobSetStates
+from chalicelib.services.objects.snapshots import Snapshot, object_events
 from chalicelib.services.ports import Clock
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -61,6 +63,7 @@ class JobPlanner:
         self._retention = retention
         self._clock = clock
         self._known_jobs: set[tuple[int, str]] = set()
+        self._jobset_states = JobSetStates(reader)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
@@ -119,7 +122,8 @@ class JobPlanner:
     ) -> PublishPlan:
         """Add the finish events of the job sets that the accepted events complete, and ignore duplicates."""
         query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
-        jobsets = snapshot(self._reader, server, JOBSET, query)
+        refs = [ObjectRef(JOBSET, f"/{number}") for number in numbers]
+        jobsets = self._jobset_states.read(server, refs)
         if publisher_condition is not None and publisher_condition.after > jobsets.event_id:
             raise BadInput(
                 f"after={publisher_condition.after} is beyond the end of the log: the last event is {jobsets.event_id}"
@@ -128,8 +132,8 @@ class JobPlanner:
         condition = AppendCondition(fail_if_events_match=selection, after=jobsets.event_id)
         events = self._numbered(server, accepted)
         finishes: list[NewEvent] = []
-        for number in numbers:
-            surplus, finish = self._fold_jobset(server, ObjectRef(JOBSET, f"/{number}"), jobsets, events, finishes)
+        for ref in refs:
+            surplus, finish = self._fold_jobset(server, ref, jobsets, events, finishes)
             for place in surplus:
                 del events[place]
                 ignored.append(ignored_event(place, accepted.pop(place)))
@@ -159,16 +163,19 @@ class JobPlanner:
             if event.fields.type[:2] == (JOBSET, "finishJobSet") and state is not None and has_ended(state):
                 surplus.append(place)
                 continue
-            state = fold(JOBSET, state, event)
+            state = vocabularies.fold(JOBSET, state, event)
             folded.append(event)
-        if state is None or not is_finish_due(state):
+        if state is None or not self._jobset_states.may_be_complete(server, ref, state):
             return surplus, []
-        history = [*object_events(self._reader, server, ref, jobsets.event_id), *folded]
-        with_fields = ((event, JOB_VOCABULARY.native_json(event)) for event in history)
-        full_state = JOB_VOCABULARY.full_state(
-            JOBSET, ((event, fields) for event, fields in with_fields if fields is not None)
-        )
-        if full_state is None or not (has_exact_count(state) or is_finish_due(full_state)):
+        history = list(object_events(self._reader, server, ref, jobsets.event_id))
+        full_state = vocabularies.full_state(JOBSET, [*history, *folded])
+        if full_state is None:
+            return surplus, []
+        if not (has_exact_count(state) or is_finish_due(full_state)):
+            before = vocabularies.full_state(JOBSET, history)
+            if before is not None and ref.path in jobsets.states:
+                # Only of what is in the log: these events may still be refused.
+                self._jobset_states.note_exact_count(server, ref, jobsets.states[ref.path], before)
             return surplus, []
         texts = [*(event.text.encode() for event in events.values()), *encode_all(finishes)]
         return surplus, [_shrink_to_fit(texts, finish_event(full_state))]

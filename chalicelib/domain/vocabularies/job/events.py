@@ -199,6 +199,9 @@ def new_event(value: object) -> NewEvent:
     event_type: EventType = (root, parsed.event, parsed.node)
     if root == JOB and not isinstance(parsed, Redirect):
         event_type = (*event_type, fields.pop("type"))
+    if isinstance(parsed, CreateJobSet):
+        # Without empty params and props, twice as many planned jobs fit in a commit.
+        fields["jobs"] = [{name: value for name, value in job.items() if value} for job in fields["jobs"]]
     source_time: Any = None if parsed.time is None else {"s": parsed.time, "us": 0}
     return NewEvent(
         type=event_type,

@@ -9,6 +9,7 @@ A `createJobSet` event of a set that has ended, and a `create` event of a job th
 """
 
 from collections.abc import Iterable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from chalicelib.domain import timestamps
@@ -17,34 +18,50 @@ from chalicelib.domain.vocabularies.job.events import JOB_EVENTS
 Fields = Mapping[str, Any]
 _JobSet = dict[str, Any]
 _Job = dict[str, Any]
+_Similarity = tuple[object, ...]
+"""The values of the fields in which two jobs have to agree."""
 
 
 class _JobIndex:
-    """The jobs of a set by id, and its planned jobs, so that an event of a large set takes no longer."""
+    """The jobs of a set by id, and its planned jobs by similarity, so that an event of a large set takes no longer."""
 
     def __init__(self, jobs: list[_Job]) -> None:
         self._jobs = jobs
-        self._planned = [job for job in jobs if "id" not in job]
         self.by_id = {job["id"]: job for job in reversed(jobs) if "id" in job}
+        self._planned: dict[_Similarity, list[int]] = {}
+        """Heaps of places in `_jobs`. A job may have changed since its place was added: check a place before use."""
+        for place, job in enumerate(jobs):
+            self._add_planned(place, job)
 
     def add(self, job: _Job) -> _Job:
         """Merge `job` into the planned job that is most similar to it, or append it. Returns the entry of the set."""
-        entry = self._similar_planned_job(job)
-        if entry is None:
+        place = next((place for key in _similarities(job) if (place := self._first_planned(key)) is not None), None)
+        if place is None:
             entry = job
             self._jobs.append(job)
         else:
+            entry = self._jobs[place]
             entry.update(job)
+            self._add_planned(place, entry)
         if "id" in entry:
             self.by_id.setdefault(entry["id"], entry)
         return entry
 
-    def _similar_planned_job(self, job: _Job) -> _Job | None:
-        for fields in (("type", "node", "params"), ("type", "node"), ("type",)):
-            for place, planned in enumerate(self._planned):
-                if all(planned.get(name) == job.get(name) for name in fields):
-                    return self._planned.pop(place) if "id" in job else planned
-        return None
+    def _add_planned(self, place: int, job: _Job) -> None:
+        for key in _similarities(job) if "id" not in job else ():
+            heappush(self._planned.setdefault(key, []), place)
+
+    def _first_planned(self, key: "_Similarity") -> int | None:
+        places = self._planned.get(key, [])
+        while places and ("id" in (job := self._jobs[places[0]]) or key not in _similarities(job)):
+            heappop(places)
+        return places[0] if places else None
+
+
+def _similarities(job: Fields) -> tuple[_Similarity, _Similarity, _Similarity]:
+    """From the most to the least similar. Missing params differ from empty ones."""
+    kind, node, params = job.get("type"), job.get("node"), job.get("params")
+    return (kind, node, None if params is None else frozenset(params.items())), (kind, node), (kind,)
 
 
 def full_jobset(events: Iterable[tuple[int, Fields]]) -> _JobSet | None:
@@ -55,8 +72,10 @@ def full_jobset(events: Iterable[tuple[int, Fields]]) -> _JobSet | None:
             jobset["updatedAt"] = timestamps.iso(at_us)
             _fold_job_of_set(jobset, native, index)
         else:
+            jobs = None if jobset is None else jobset["jobs"]
             jobset = fold_jobset(jobset, at_us, native)
-            index = _JobIndex(jobset["jobs"])
+            if jobset["jobs"] is not jobs:
+                index = _JobIndex(jobset["jobs"])
     if jobset is not None:
         jobset["finished"] = _count_finished(jobset)
     return jobset
@@ -68,6 +87,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
     jobset_id = native["jobset"] if name in JOB_EVENTS else native["id"]
     if jobset is None or (name == "createJobSet" and has_ended(jobset)):
         jobset = {"id": jobset_id, "node": native["node"], "props": {}, "state": "created", "createdAt": at, "jobs": []}
+        jobset["finished"] = 0
     jobset["updatedAt"] = at
     match name:
         case "createJobSet":
@@ -79,6 +99,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
                     index.add(job)
         case "progressJobSet":
             jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
+            return jobset  # without counting the jobs again
         case "finishJobSet" | "cleanJobSet":
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
             if native["jobs"]:  # the list is empty if the jobs did not fit in one event
