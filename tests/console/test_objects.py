@@ -80,7 +80,11 @@ def test_filter_change_never_shows_an_empty_list(console: Console, member: Membe
     publish(member, job(3, "create"), job(3, "finish", success="0", message="broken"), vocabulary="job")
     page = console.page
     held: list[Route] = []
-    page.route("**/objects/job?*result=failure*", lambda route: held.append(route))
+
+    def hold(route: Route) -> None:
+        held.append(route)
+
+    page.route("**/objects/job?*result=failure*", hold)
     with page.expect_request("**/objects/job?*result=failure*"):
         console.open(member, "#/objects/job?state=failed")
     # The page draws 150 ms after the first response, in a frame.
