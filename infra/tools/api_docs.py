@@ -21,7 +21,7 @@ _OPENING = """# The API
 
 Generated from the code with `make api-docs`. A server returns the same reference as OpenAPI 3.1 from
 `GET /openapi.json`, and the messages of its feeds as AsyncAPI 3.0 from `GET /asyncapi.json`. For tutorials, see the
-[guide](guide.md), [live feeds](feeds.md) and [jobs and observers](observers.md).
+[guide](guide.md), [live feeds](feeds.md) and [jobs and notifications](observers.md).
 
 ```sh
 export ANNALS=http://127.0.0.1:8000
@@ -75,7 +75,7 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
     if "requestBody" in operation:
         schema = operation["requestBody"]["content"]["application/json"]["schema"]
         yield f"Body{'' if operation['requestBody']['required'] else ', if any'}: {_body(schema)}.\n"
-    yield from ("| answer | |", "|---|---|")
+    yield from ("| response | |", "|---|---|")
     yield from (_answer(status, answer) for status, answer in operation["responses"].items() if "content" in answer)
     refused = [status for status, answer in operation["responses"].items() if "$ref" in answer]
     yield f"| [problems](#problems) | {', '.join(refused)} |\n"

@@ -14,7 +14,10 @@ ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 ADDRESS = "http://127.0.0.1:8000"
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
-LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
+LINK = re.compile(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)")
+HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
+ANCHOR = re.compile(r'<a id="([^"]+)">')
+MAKE_COMMAND = re.compile(r"(?:^|`|&& |\d )make ((?:-s )?[a-z][\w-]*(?: [a-z][\w-]*)*)", re.MULTILINE)
 MODULE_PATH = re.compile(r"`((?:chalicelib|infra|glue_jobs|tests)/[\w/]+\.py)`")
 MEMBER = re.compile(r"`([\w.]+)` in `([\w/]+\.py)`")
 
@@ -56,10 +59,28 @@ def test_commands_in_documents_work(document: Path, reader: dict[str, str]) -> N
     assert done.stdout.count("{") >= script.count("curl ")
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_links_point_to_existing_files(document: Path) -> None:
-    missing = [link for link in LINK.findall(document.read_text()) if not (document.parent / link).exists()]
+@pytest.mark.parametrize("document", [*DOCUMENTS, ROOT / "SECURITY.md"], ids=lambda path: path.name)
+def test_links_point_to_existing_files_and_headings(document: Path) -> None:
+    links = LINK.findall(document.read_text())
+    targets = [((document.parent / path).resolve() if path else document, anchor) for path, anchor in links]
+    missing = [path for path, _ in targets if not path.exists()]
     assert missing == []
+    assert [(path.name, anchor) for path, anchor in targets if anchor and anchor not in _anchors(path)] == []
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_make_targets_in_documents_exist(document: Path) -> None:
+    """Also those in blocks that are not run, because they need an AWS account, Docker or a terminal."""
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    named = {name for words in MAKE_COMMAND.findall(document.read_text()) for name in words.split() if name != "-s"}
+    assert named - set(targets) == set()
+
+
+def test_api_reference_has_each_subject_once() -> None:
+    subjects = re.findall(r"^## (.*)$", (ROOT / "docs" / "api.md").read_text(), re.MULTILINE)
+    assert "JobScheduler" in subjects
+    assert "Console" in subjects
+    assert len({subject.lower() for subject in subjects}) == len(subjects)
 
 
 def test_architecture_names_existing_modules() -> None:
@@ -76,3 +97,10 @@ def _is_defined(name: str, module: Path) -> bool:
     owner, _, member = name.rpartition(".")
     source = module.read_text()
     return f"def {member}(" in source and (not owner or f"class {owner}" in source)
+
+
+def _anchors(document: Path) -> set[str]:
+    """The anchors of a page as GitHub makes them from its headings, and its own."""
+    text = document.read_text()
+    slugs = (re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in HEADING.findall(text))
+    return {*slugs, *ANCHOR.findall(text)}
