@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, Busy
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
@@ -20,6 +20,7 @@ from chalicelib.domain.vocabularies import JOB_VOCABULARY, SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import run_once
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.objects.snapshot_pages import (
+    MAX_FIRST_PAGE_ATTEMPTS,
     PAGE_TIMEOUT_S,
     SnapshotPage,
     SnapshotQuery,
@@ -29,6 +30,7 @@ from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from tests.conformance.anyjob.anyjob import create, finish, progress
 from tests.exactness.model import LogModel
+from tests.exactness.stores import CountingLog
 from tests.exactness.test_lists_and_past_states import EXAMPLES, Store, _commits, objects
 from tests.exactness.test_lists_and_past_states import store as store  # noqa: PLC0414  (a fixture)
 from tests.services.fakes import World
@@ -145,6 +147,37 @@ def test_changed_object_with_expired_events_is_refused(store: Store) -> None:
     again = SnapshotQuery(model.server, ("job",), PathQuery.parse("/"), 1, first.next)
     with pytest.raises(BadInput, match=r"/2 changed after the first page.* start again without cursor"):
         snapshot_page(again, reader, boundary)
+
+
+@pytest.mark.parametrize("changes", [1, MAX_FIRST_PAGE_ATTEMPTS - 1, MAX_FIRST_PAGE_ATTEMPTS])
+def test_first_page_follows_changes_of_old_objects(changes: int, store: Store) -> None:
+    """An object without its first events changes after the head has been read, this number of times."""
+    _, model = store.fill(jobs(create(1), create(2), progress(2, state="run")), 3)
+    boundary = Retention(store.log, World().clock, events=1).boundary(model.server)
+    appender, rest = World().appender(store.log), list(range(changes))
+
+    def change_object() -> None:
+        if rest:
+            event = JOB_VOCABULARY.new_event(progress(2, state=f"step {rest.pop()}"))
+            append = Append(model.server, encode_within_limits([event]), f"{model.server}.later.{len(rest)}")
+            model.add(appender.append(append).commit)
+            run_once(projector(store.views), model.server, store.log, store.views, 10)
+
+    class ChangingLog(CountingLog):
+        def head(self, server: int) -> Head:
+            head = store.log.head(server)
+            change_object()
+            return head
+
+    reader = LogReader(ChangingLog(store.log), store.views)
+    query = SnapshotQuery(model.server, ("job",), PathQuery.parse("/"), 10)
+    if changes == MAX_FIRST_PAGE_ATTEMPTS:
+        with pytest.raises(Busy, match=r"objects whose first events are no longer kept change .* retry"):
+            snapshot_page(query, reader, boundary)
+    else:
+        page = snapshot_page(query, reader, boundary)
+        assert page.event_id == model.last_event_id
+        assert states_of([page]) == expected_states(model, ("job",), query.paths, page.event_id)
 
 
 def test_removed_objects_do_not_count_for_limit(store: Store) -> None:

@@ -153,6 +153,31 @@ def test_snapshot_in_pages_has_one_event_id(member: Member) -> None:
     assert {page["eventId"] for page in pages} == {whole["eventId"]}
 
 
+@pytest.mark.parametrize(
+    ("part", "path"),
+    [
+        ("organization", "job"),
+        ("collection", "order"),
+        ("collection", "jobset?limit=1"),
+        ("path", "job/a/"),
+        ("path", "job/1"),
+        ("path", "job/1%7C2"),
+    ],
+)
+def test_cursor_of_another_query_is_refused(member: Member, part: str, path: str) -> None:
+    publish(member, create(1), create(2))
+    cursor = member.get("/objects/job", params={"limit": 1}).json()["cursor"]
+    reader = member.server.organization() if part == "organization" else member
+    separator = "&" if "?" in path else "?"
+    response = reader.get(f"/objects/{path}{separator}cursor={cursor}")
+    assert (response.status_code, response.json()["detail"]) == (
+        400,
+        f"cursor: it belongs to another {part}; use it with the organization, collection and path of the "
+        "previous page, or start again without cursor",
+    )
+    assert len(cursor) < 100
+
+
 def test_job_collection_in_pages_has_scheduler_jobs(member: Member) -> None:
     publish(member, create(1))
     events = [{"TYPE": "JobStateChanged", "key": f"/a/{n}", "state": "running"} for n in range(2)]

@@ -1,6 +1,6 @@
 """Routes of objects: snapshots of the objects that events are about."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalice.app import Blueprint, Response
 
@@ -120,16 +120,20 @@ def snapshot_response(
     context: LogContext, collection: str, query: PathQuery, name: str, page: PageRequest | None = None
 ) -> Response:
     """The object that the path names, or several objects listed under `name`, all of them or a page."""
-    ref = _single_object(collection, query)
-    if ref is not None:
-        return _object_response(context, ref)
     log, server = context.components.log, context.server
     # Jobs of AnyJob have numbers, those of JobScheduler have paths. Both are in the collection `job` of this API.
     collections = ("job", "schedulerJob") if collection == "job" else (collection,)
-    if page is None:
+    page_query = None if page is None else _page_query(server, collections, query, page)
+    ref = _single_object(collection, query)
+    if ref is not None:
+        return _object_response(context, ref)
+    if page_query is None:
         objects = snapshot(log.reader, server, collections, query)
         return responses.object_list(objects.event_id, objects.states.values(), name)
-    cursor = None if page.cursor is None else Cursor.parse(page.cursor)
-    snapshot_query = SnapshotQuery(server, collections, query, page.limit, cursor)
-    result = snapshot_page(snapshot_query, log.reader, log.retention.boundary(server))
+    result = snapshot_page(page_query, log.reader, log.retention.boundary(server))
     return responses.object_page(result.event_id, result.texts, result.next, name)
+
+
+def _page_query(server: int, collections: tuple[str, ...], query: PathQuery, page: PageRequest) -> SnapshotQuery:
+    first = SnapshotQuery(server, collections, query, page.limit)
+    return first if page.cursor is None else replace(first, cursor=Cursor.parse(page.cursor, first.scope))

@@ -9,10 +9,10 @@ from itertools import groupby, takewhile
 from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, Busy
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.objects.cursor import Cursor
+from chalicelib.domain.objects.cursor import Cursor, Scope
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.views.object_view import ObjectView
@@ -27,6 +27,8 @@ from chalicelib.services.reading.retention import RetentionBoundary
 
 PAGE_TIMEOUT_S = 10.0
 """A page ends early after this time. The states of objects that changed since the first page take longer to read."""
+MAX_FIRST_PAGE_ATTEMPTS = 5
+"""How often the first page is read, each time as of a new head, while objects with expired events change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,18 @@ class SnapshotQuery:
     limit: int
     cursor: Cursor | None = None
 
+    @property
+    def scope(self) -> Scope:
+        return Scope.of_query(self.server, self.collections, self.paths)
+
+
+class _HistoryExpired(Exception):
+    """The object changed after the snapshot, and its earlier state cannot be rebuilt."""
+
+    def __init__(self, ref: ObjectRef) -> None:
+        super().__init__(ref)
+        self.ref = ref
+
 
 def snapshot_page(
     query: SnapshotQuery,
@@ -59,21 +73,46 @@ def snapshot_page(
 ) -> SnapshotPage:
     """The next page, ordered by collection and path. It may have fewer objects than the limit, even none.
 
-    An object that changed after the snapshot is rebuilt from its events. Raises `BadInput` if they have expired.
+    An object that changed after the snapshot is rebuilt from its events. If they have expired, the first page is read
+    again as of a new head. Raises `BadInput` on later pages, and `Busy` if such objects change all the time.
     """
-    cursor = query.cursor
-    head = reader.log.head(query.server) if cursor is None else Head(query.server, cursor.session, 0, cursor.event_id)
-    deadline = monotonic() + PAGE_TIMEOUT_S
+    cursor, deadline = query.cursor, monotonic() + PAGE_TIMEOUT_S
+
+    def is_late() -> bool:
+        return monotonic() > deadline
+
+    if cursor is not None:
+        try:
+            return _read_page(query, Head(query.server, cursor.session, 0, cursor.event_id), reader, boundary, is_late)
+        except _HistoryExpired as expired:
+            raise BadInput(
+                f"{expired.ref.path[:200]} changed after the first page, and its first events are no longer kept; "
+                "start again without cursor"
+            ) from expired
+    for _ in range(MAX_FIRST_PAGE_ATTEMPTS):
+        try:
+            return _read_page(query, reader.log.head(query.server), reader, boundary, is_late)
+        except _HistoryExpired:
+            continue
+    raise Busy("objects whose first events are no longer kept change while they are read; retry")
+
+
+def _read_page(
+    query: SnapshotQuery, head: Head, reader: LogReader, boundary: RetentionBoundary, is_late: Callable[[], bool]
+) -> SnapshotPage:
+    """The page as of `head`. Raises `_HistoryExpired`."""
+    start = ObjectRef("", "") if query.cursor is None else query.cursor.after
 
     def read(checkpoint: Checkpoint) -> SnapshotPage:
         texts: list[str] = []
         size_bytes = 0
-        start = last = ObjectRef("", "") if cursor is None else cursor.after
+        last = start
         for ref, state in _states_as_of(query, head, checkpoint, reader, boundary):
             is_full = len(texts) == query.limit or size_bytes > reader.page_size.max_bytes
             # Each page advances by at least one object, however long that takes.
-            if (is_full and state is not None) or (last != start and monotonic() > deadline):
-                return SnapshotPage(head.last_event_id, texts, Cursor(head.session, head.last_event_id, last))
+            if (is_full and state is not None) or (last != start and is_late()):
+                following = Cursor(head.session, head.last_event_id, last, query.scope)
+                return SnapshotPage(head.last_event_id, texts, following)
             if state is not None:
                 texts.append(to_json(state).decode())
                 size_bytes += reader.page_size.measure(texts[-1:])
@@ -97,10 +136,7 @@ def _states_as_of(
             yield ref, view.fold(ref.collection, changes.get(ref, ())).state
             continue
         if has_expired_events(reader, query.server, ref, boundary):
-            raise BadInput(
-                f"{ref.path[:200]} changed after the first page, and its first events are no longer kept; "
-                "start again without cursor"
-            )
+            raise _HistoryExpired(ref)
         events = object_events(reader, query.server, ref, head.last_event_id)
         yield ref, ObjectView().fold(ref.collection, events).state
 

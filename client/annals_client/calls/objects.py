@@ -5,12 +5,15 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
+from annals_client.errors import BadRequest
 from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
 from annals_client.values import Snapshot
 from annals_client.wire import parse_snapshot
 
 MAX_PAGE = 5000
 """Maximum number of objects per response."""
+MAX_STARTS = 5
+"""How often a snapshot in pages is started, if the server cannot continue it."""
 
 
 def snapshot(
@@ -31,6 +34,9 @@ def snapshot(
     `pushJob` …) are returned. They are read in pages, all as of the same `event_id`. `brief` returns a list with the
     latest change first; `search`, `state` and `result` (`success` or `failure`) apply to such lists. `limit` is the
     maximum number of objects. `at` returns one object as of that `event_id`.
+
+    With retention, the server may be unable to continue a snapshot in pages, because an old object has changed. The
+    snapshot then starts again, up to 5 times in total.
     """
     object_path = quote(path.removeprefix("/"), safe="/,:*")
     route = f"/objects/{quote(collection, safe='')}" + (f"/{object_path}" if object_path else "")
@@ -41,9 +47,21 @@ def snapshot(
         return parse_snapshot(document)
     options = {"search": search, "state": state, "result": result}
     objects: list[Mapping[str, Any]] = []
+    starts = 1
     while True:
         options |= {"limit": MAX_PAGE if limit is None else min(limit - len(objects), MAX_PAGE)}
-        document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
+        try:
+            document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
+        except BadRequest as refusal:
+            if options.get("cursor") is None:
+                raise
+            if starts == MAX_STARTS:
+                detail = f"the snapshot was started {starts} times and never completed: {refusal.detail}"
+                raise BadRequest(refusal.status, detail) from refusal
+            starts += 1
+            options["cursor"] = None
+            objects.clear()
+            continue
         page = parse_snapshot(document)
         objects += page.objects
         options["cursor"] = document.get("cursor")
