@@ -36,6 +36,8 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.Unusable: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
+_TITLES: Mapping[int, str] = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
+"""Titles of statuses that Python 3.13 renamed. Clients get the same titles from every Python."""
 
 _log = logging.getLogger("annals")
 
@@ -112,7 +114,8 @@ def problem(
     members: Mapping[str, object] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> Response:
-    content = {"type": "about:blank", "title": status.phrase, "status": status.value, "detail": detail}
+    title = _TITLES.get(status, status.phrase)
+    content = {"type": "about:blank", "title": title, "status": status.value, "detail": detail}
     return Response(
         to_json({**content, **(members or {})}).decode(),
         {"Content-Type": "application/problem+json", **DATA, **(headers or {})},
