@@ -11,6 +11,7 @@ from chalicelib.domain import sse, timestamps
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.log.outcome import SubmittedAppend, unwrap
 from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
 from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.ref import State
@@ -41,7 +42,7 @@ class DeferredResponse(Response):
     The embedded server writes the appends of many requests together before it renders their responses.
     """
 
-    def __init__(self, future: Future[Appended] | Future[Head], render: Callable[[Appended | Head], Response]) -> None:
+    def __init__(self, future: Future[Any], render: Callable[[Any], Response]) -> None:
         super().__init__("")
         self.future = future
         self.render = render
@@ -60,11 +61,12 @@ class SuspendableResponse(Response):
         self.is_stream = headers is not None
 
 
-def append_response(future: Future[Appended] | Future[Head], is_minimal: bool = False) -> Response:
+def append_response(outcome: SubmittedAppend | Appended | Head, is_minimal: bool = False) -> Response:
     """The response to a publisher, deferred until its events are written."""
-    if future.done():
-        return _render_append(future.result(), is_minimal)
-    return DeferredResponse(future, lambda outcome: _render_append(outcome, is_minimal))
+    if not isinstance(outcome, SubmittedAppend):
+        return _render_append(outcome, is_minimal)
+    group, place = outcome
+    return DeferredResponse(group, lambda outcomes: _render_append(unwrap(outcomes[place]), is_minimal))
 
 
 def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int | None = None) -> Response:

@@ -11,6 +11,7 @@ from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.log.outcome import unwrap
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
@@ -22,7 +23,7 @@ from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
 from chalicelib.services.feeds.notifiers import CommitNotifier
-from chalicelib.services.log.appender import Appender, unwrap
+from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Views
 from chalicelib.services.reading.latest import latest

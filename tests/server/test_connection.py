@@ -42,8 +42,8 @@ def receive(pieces: Sequence[bytes]) -> Received:
                 connection.receive()
                 remaining -= len(connection._buffer) - buffered
                 while connection.parse_next():
-                    received += connection.requests
-                    connection.requests.clear()
+                    request = connection.start_request()
+                    received.append((request, connection.keep_alive))
         if connection.rejection is not None:
             received.append(str(connection.rejection))
     return received

@@ -24,7 +24,8 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
 from chalicelib.domain.log.append import RECEIPT_TTL_S, Append, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Appended, Commit, next_commit, verify_contiguous
-from chalicelib.services.log.write_plan import GroupWrite, Outcome, WritePlan
+from chalicelib.domain.log.outcome import Outcome, unwrap
+from chalicelib.services.log.write_plan import GroupWrite, WritePlan
 from chalicelib.services.ports import Clock, Log, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 
@@ -108,7 +109,7 @@ class Appender:
         Raises `Busy` if other writers won until the deadline, and nothing was written. Raises `Unavailable` if the
         store did not answer, and everything may have been written.
         """
-        write = self.begin(appends, self.deadline())
+        write = self.begin(list(appends), self.deadline())
         while (outcomes := self.attempt(write)) is None:
             self.pause(write)
         return outcomes
@@ -117,7 +118,7 @@ class Appender:
         """Monotonic time until which a request that arrives now is retried."""
         return self.monotonic() + min(APPEND_TIMEOUT_S, self._remaining_s())
 
-    def begin(self, appends: Sequence[Append], deadline: float) -> GroupWrite:
+    def begin(self, appends: list[Append], deadline: float) -> GroupWrite:
         """Start the write of a group. The caller calls `attempt` until it returns outcomes."""
         return GroupWrite(appends, deadline, self.monotonic(), self._contention_level)
 
@@ -179,15 +180,16 @@ class Appender:
         plan = WritePlan(self._clock())
         for append in appends:
             try:
-                outcome = self._plan_append(append, plan)
+                if append.idempotency_key is None:
+                    outcome: Outcome = self._plan_commit(append, plan)
+                else:
+                    outcome = self._plan_keyed_append(append, plan)
             except (Refused, Busy) as refusal:
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
 
-    def _plan_append(self, append: Append, plan: WritePlan) -> Outcome:
-        if append.idempotency_key is None:
-            return self._plan_commit(append, plan)
+    def _plan_keyed_append(self, append: Append, plan: WritePlan) -> Outcome:
         try:
             return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
@@ -251,13 +253,6 @@ class Appender:
     def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
         """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""
         return self._rng.uniform(0, BACKOFF.delay_s(step, max(1 - waited_s / FAIRNESS_WINDOW_S, MIN_BACKOFF_FACTOR)))
-
-
-def unwrap(outcome: Outcome) -> Appended:
-    """Return a success, or raise a refusal."""
-    if isinstance(outcome, Appended):
-        return outcome
-    raise outcome
 
 
 def _reject_match(condition: AppendCondition, commits: Iterable[Commit]) -> Head | None:

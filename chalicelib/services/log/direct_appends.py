@@ -1,7 +1,5 @@
 """Appends without a queue, for processes that handle one request at a time."""
 
-from concurrent.futures import Future
-
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.commit import Appended
 from chalicelib.services.log.appender import Appender
@@ -13,11 +11,8 @@ class DirectAppends:
     def __init__(self, appender: Appender) -> None:
         self._appender = appender
 
-    def submit(self, append: Append) -> Future[Appended]:
-        """A completed future. Raises the reason if the append is refused."""
-        future: Future[Appended] = Future()
-        future.set_result(self._appender.append(append))
-        return future
+    def submit(self, append: Append) -> Appended:
+        return self._appender.append(append)
 
     def append(self, append: Append) -> Appended:
         return self._appender.append(append)

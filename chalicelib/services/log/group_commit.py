@@ -10,15 +10,17 @@ Locks: `_flush_lock` is held while a group is written and protects `_retried_gro
 
 import logging
 import threading
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import NamedTuple
 
 from chalicelib.domain.errors import Busy
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.commit import Appended, Commit
+from chalicelib.domain.log.outcome import Outcome, SubmittedAppend
 from chalicelib.services.log.appender import Appender
-from chalicelib.services.log.write_plan import GroupWrite, Outcome
+from chalicelib.services.log.write_plan import GroupWrite
 
 MAX_GROUP_SIZE = 256
 CONDITION_THREADS = 8
@@ -28,17 +30,11 @@ MAX_STALL_S = 1.0
 _log = logging.getLogger("annals")
 
 
-class _QueuedAppend(NamedTuple):
-    append: Append
-    deadline: float
-    future: Future[Appended]
-
-
 class _Group(NamedTuple):
-    """Appends that are written together."""
+    """Appends that are written together. More are added while the group is in the queue."""
 
-    queued: list[_QueuedAppend]
     write: GroupWrite
+    future: Future[Sequence[Outcome]]
 
 
 class GroupCommit:
@@ -49,7 +45,8 @@ class GroupCommit:
         self._on_commit = on_commit
         self._queue_lock = threading.Lock()
         self._flush_lock = threading.Lock()
-        self._queue: list[_QueuedAppend] = []
+        self._queue: deque[_Group] = deque()
+        """New appends are added to the last group."""
         self._retried_group: _Group | None = None
         """The group whose last attempt failed, by a conflict or without an answer. It is written before any other."""
         self._stalled_since: float | None = None
@@ -58,42 +55,35 @@ class GroupCommit:
         self._background = ThreadPoolExecutor(1, "annals-writer")
         self._conditions = ThreadPoolExecutor(CONDITION_THREADS, "annals-condition")
 
-    def submit(self, append: Append) -> Future[Appended]:
+    def submit(self, append: Append) -> SubmittedAppend:
         """Queue an append without waiting for the disk. The caller must call `flush` afterwards.
 
-        An append with a condition is checked and written by another thread: its future may complete after `flush`.
+        An append with a condition is checked and written by another thread: it may be finished after `flush`.
         Raises `Busy` if no group could be written for `MAX_STALL_S`.
         """
         if append.condition is None:
             return self._enqueue(append)[0]
-        future: Future[Appended] = Future()
-        self._conditions.submit(self._append_conditionally, append, future)
-        return future
+        return SubmittedAppend(self._conditions.submit(lambda: [self.append(append)]), 0)
 
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
-        future, is_draining = self._enqueue(append)
+        submitted, is_draining = self._enqueue(self._appender.precheck(append))
         if not is_draining:
             self.flush(max_wait_s=0.0)
-        return future.result()
+        return submitted.result()
 
-    def _append_conditionally(self, append: Append, future: Future[Appended]) -> None:
-        try:
-            appended = self.append(append)
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(appended)
-
-    def _enqueue(self, append: Append) -> tuple[Future[Appended], bool]:
-        """Check the condition, queue the append, and return whether the background thread is going to write it."""
+    def _enqueue(self, append: Append) -> tuple[SubmittedAppend, bool]:
+        """Queue the append, and return whether the background thread is going to write it."""
         since = self._stalled_since
         if since is not None and self._appender.monotonic() - since > MAX_STALL_S:
             raise Busy("the store is slow to answer; nothing was written")
-        queued = _QueuedAppend(self._appender.precheck(append), self._appender.deadline(), Future())
         with self._queue_lock:
-            self._queue.append(queued)
-            return queued.future, self._is_draining
+            if not self._queue or len(self._queue[-1].write.appends) >= MAX_GROUP_SIZE:
+                # The first append of a group has the earliest deadline.
+                self._queue.append(_Group(self._appender.begin([], self._appender.deadline()), Future()))
+            write, future = self._queue[-1]
+            write.appends.append(append)
+            return SubmittedAppend(future, len(write.appends) - 1), self._is_draining
 
     def flush(self, max_wait_s: float) -> bool:
         """Write the queued appends and return whether all of them are finished.
@@ -114,12 +104,11 @@ class GroupCommit:
 
     def _write_queue(self) -> bool:
         """Try once to write all queued appends. The caller holds `_flush_lock`."""
-        # Only the holder of the lock takes appends from the queue. Those that are added meanwhile can wait.
+        # Only the holder of the lock takes groups from the queue. Those that are added meanwhile can wait.
         is_written, remaining = self._retried_group is None, len(self._queue)
         while is_written and remaining > 0:
-            group = self._next_group()
-            remaining -= len(group.queued)
-            is_written = self._try_write(group)
+            remaining -= 1
+            is_written = self._try_write(self._next_group())
         return is_written
 
     def _drain_leftovers(self) -> None:
@@ -157,27 +146,22 @@ class GroupCommit:
         if self._retried_group is not None:
             return self._retried_group
         with self._queue_lock:
-            queued, self._queue = self._queue[:MAX_GROUP_SIZE], self._queue[MAX_GROUP_SIZE:]
-        # The first append has the earliest deadline.
-        return _Group(queued, self._appender.begin([entry.append for entry in queued], queued[0].deadline))
+            return self._queue.popleft()
 
     def _try_write(self, group: _Group) -> bool:
-        """Try once to write the group and return whether its futures are completed."""
-        outcomes: list[Outcome] | list[BaseException] | None
+        """Try once to write the group and return whether its future is completed."""
         try:
             outcomes = self._appender.attempt(group.write)
         except BaseException as error:
-            outcomes = [error] * len(group.queued)
+            self._retried_group = self._stalled_since = None
+            group.future.set_exception(error)
+            return True
         if outcomes is None:
             self._retried_group = group
             self._stalled_since = self._stalled_since or self._appender.monotonic()
             return False
         self._retried_group = self._stalled_since = None
-        for entry, outcome in zip(group.queued, outcomes, strict=True):
-            if isinstance(outcome, Appended):
-                entry.future.set_result(outcome)
-            else:
-                entry.future.set_exception(outcome)
+        group.future.set_result(outcomes)
         for outcome in outcomes:
             if isinstance(outcome, Appended) and not outcome.replayed:
                 self._on_commit(outcome.commit)

@@ -1,7 +1,6 @@
 """Publish events: encode them and append them to a log."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -9,14 +8,15 @@ from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import MAX_EVENTS, Append, AppendCondition, encode_within_limits
 from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.log.outcome import SubmittedAppend
 from chalicelib.services.ports import Log
 
 
 class AppendQueue(Protocol):
     """Writes appends, alone or in groups."""
 
-    def submit(self, append: Append) -> Future[Appended]:
-        """Queue an append. Without a condition it is written by the next `flush` at the latest."""
+    def submit(self, append: Append) -> SubmittedAppend | Appended:
+        """Queue an append, or write it. Without a condition it is written by the next `flush` at the latest."""
 
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
@@ -59,10 +59,8 @@ class Publisher:
         texts: tuple[str, ...],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
-    ) -> Future[Appended] | Future[Head]:
+    ) -> SubmittedAppend | Appended | Head:
         """Queue events that are encoded already."""
         if not texts:
-            head: Future[Head] = Future()
-            head.set_result(self.log.head(server))
-            return head
+            return self.log.head(server)
         return self.appends.submit(Append(server, texts, self.request_id(), condition, idempotency_key))

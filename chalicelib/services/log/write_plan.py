@@ -1,14 +1,12 @@
 """Write plans: the commits to write for a group of append requests, and the progress of writing them."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chalicelib.domain.errors import Busy, Refused
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, Receipt
-from chalicelib.domain.log.commit import Appended, Commit
-
-Outcome = Appended | Refused | Busy
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.log.outcome import Outcome
 
 
 @dataclass(slots=True)
@@ -37,7 +35,8 @@ class WritePlan:
 class GroupWrite:
     """A group of append requests that is being written, perhaps in several attempts."""
 
-    appends: Sequence[Append]
+    appends: list[Append]
+    """The group may grow until the first attempt."""
     deadline: float
     """Monotonic time after which no further attempt is made."""
     started_s: float

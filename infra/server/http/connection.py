@@ -2,7 +2,6 @@
 
 import socket
 import time
-from collections import deque
 
 from infra.server.http.protocol import HttpRequest, RequestParser, RequestRejected
 
@@ -22,8 +21,6 @@ class Connection:
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.socket = sock
-        self.requests: deque[tuple[HttpRequest, bool]] = deque()
-        """Complete requests, each with whether the connection stays open after its response."""
         self.is_head_request = False
         """Whether the current response must not have a body."""
         self.accepts_chunks = True
@@ -45,13 +42,16 @@ class Connection:
         self.is_rejection_sent = False
         self.active_body_bytes = 0
         """Size of the body of the request that is being handled."""
+        self.counted_body_bytes = 0
+        """The `body_bytes` that `Connections` has counted."""
         self._buffer = b""
-        self._parser = RequestParser(self._on_begin, self._on_request, self._on_expect_continue)
+        self._parser = RequestParser(self._on_expect_continue)
+        self._requests = self._parser.requests
 
     @property
     def has_input(self) -> bool:
         """Whether there is input, its end, or invalid input, that has not been handled."""
-        return bool(self._buffer or self.requests) or self.is_eof or self.rejection is not None
+        return bool(self._buffer or self._requests) or self.is_eof or self.rejection is not None
 
     @property
     def body_bytes(self) -> int:
@@ -76,20 +76,22 @@ class Connection:
 
     def parse_next(self) -> bool:
         """Parse the buffered input up to the next request and return whether there is one."""
-        while self._buffer and not self.requests and self.rejection is None:
+        while self._buffer and not self._requests and self.rejection is None:
             end = max(MAX_PARSED_BYTES, self._parser.missing_body_bytes)
             data, self._buffer = self._buffer[:end], self._buffer[end:]
             try:
                 self._parser.feed(data)
             except RequestRejected as rejection:
                 self.reject(rejection)
+            self.waiting_since = max(self.waiting_since, self._parser.begun_at)
         if self.rejection is not None:
             self._buffer = b""
-        return bool(self.requests)
+        return bool(self._requests)
 
     def start_request(self) -> HttpRequest:
         """Take the next request. The connection is not idle until its response is sent."""
-        request, self.keep_alive = self.requests.popleft()
+        request, self.keep_alive = self._requests.popleft()
+        self.is_new = False
         self.is_idle = False
         self.active_body_bytes = len(request.body)
         self.is_head_request = request.method == "HEAD"
@@ -98,7 +100,7 @@ class Connection:
 
     def close(self) -> None:
         self.is_idle = self.is_eof = True
-        self.requests.clear()
+        self._requests.clear()
         self.socket.close()
 
     def reject(self, rejection: RequestRejected) -> None:
@@ -119,13 +121,6 @@ class Connection:
         except BlockingIOError:
             sent = 0
         return memoryview(data)[sent:] if sent < len(data) else _NOTHING
-
-    def _on_begin(self) -> None:
-        self.waiting_since = time.monotonic()
-
-    def _on_request(self, request: HttpRequest, keep_alive: bool) -> None:
-        self.is_new = False
-        self.requests.append((request, keep_alive))
 
     def _on_expect_continue(self) -> None:
         self.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")

@@ -22,7 +22,6 @@ class Connections:
     def __init__(self, max_connections: int) -> None:
         self._max_connections = max_connections
         self._open: set[Connection] = set()
-        self._body_bytes: dict[Connection, int] = {}
         self._total_body_bytes = 0
 
     def __len__(self) -> int:
@@ -56,14 +55,13 @@ class Connections:
 
     def update_body_bytes(self, connection: Connection) -> None:
         body_bytes = connection.body_bytes
-        self._total_body_bytes += body_bytes - self._body_bytes.pop(connection, 0)
-        if body_bytes:
-            self._body_bytes[connection] = body_bytes
+        self._total_body_bytes += body_bytes - connection.counted_body_bytes
+        connection.counted_body_bytes = body_bytes
 
     def slowest_uploads(self) -> list[Connection]:
         """If the bodies take too much memory, some of the connections that have been sending theirs for longest."""
         if self._total_body_bytes <= MAX_TOTAL_BODY_BYTES:
             return []
-        uploads = [connection for connection in self._body_bytes if connection.is_idle]
+        uploads = [connection for connection in self._open if connection.body_bytes and connection.is_idle]
         uploads.sort(key=lambda connection: connection.waiting_since)
         return uploads[: int(len(uploads) * EVICTED_FRACTION) + 1]

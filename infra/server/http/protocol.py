@@ -1,6 +1,9 @@
 """HTTP/1.1 requests: from bytes to `HttpRequest`."""
 
+import time
+from collections import deque
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
@@ -32,17 +35,16 @@ class RequestRejected(Exception):
 
 
 class RequestParser:
-    """Parses the requests of one connection. The methods `on_...` are callbacks of httptools."""
+    """Parses the requests of one connection. The methods `on_...` are callbacks of httptools.
 
-    def __init__(
-        self,
-        on_begin: Callable[[], None],
-        on_request: Callable[[HttpRequest, bool], None],
-        on_expect_continue: Callable[[], None],
-    ) -> None:
-        """`on_request` gets each request and whether the connection stays open after it."""
-        self._on_begin = on_begin
-        self._on_request = on_request
+    Every request passes here, and a function call costs as much as parsing a header. So there are few of them.
+    """
+
+    def __init__(self, on_expect_continue: Callable[[], None]) -> None:
+        self.requests: deque[tuple[HttpRequest, bool]] = deque()
+        """Complete requests, each with whether the connection stays open after its response."""
+        self.begun_at = 0.0
+        """Monotonic time at which the current or the last request began."""
         self._on_expect_continue = on_expect_continue
         self._parser = httptools.HttpRequestParser(self)
         self._fed_bytes = 0
@@ -61,8 +63,20 @@ class RequestParser:
         """
         self._input_bytes += len(data)
         self._fed_bytes = len(data)
-        while data:
-            data = self._feed_parser(data)
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade as upgrade:
+            # A server may ignore `Upgrade`. The parser would not, and would take the body for the next request.
+            head = self._head_without_upgrade()
+            self._parser = httptools.HttpRequestParser(self)
+            self.reset()
+            self.feed(head + data[upgrade.args[0] :])
+        except httptools.HttpParserCallbackError as error:
+            if isinstance(error.__context__, RequestRejected | OSError):
+                raise error.__context__ from None
+            raise
+        except httptools.HttpParserError as error:
+            raise RequestRejected(HTTPStatus.BAD_REQUEST, f"this is not a valid HTTP/1.1 request: {error}") from error
         if self._input_bytes - 2 * self.body_bytes > MAX_HEAD_BYTES:
             limit = MAX_HEAD_BYTES // 1024
             raise RequestRejected(
@@ -73,7 +87,6 @@ class RequestParser:
         """Forget the current request."""
         self._target = b""
         self._headers: dict[str, str] = {}
-        self._version = ""
         self._input_bytes = 0
         self._is_head_complete = False
         self._body: list[bytes] = []
@@ -82,7 +95,7 @@ class RequestParser:
 
     def on_message_begin(self) -> None:
         self._input_bytes = self._fed_bytes  # Earlier input, such as empty lines, does not count.
-        self._on_begin()
+        self.begun_at = time.monotonic()
 
     def on_url(self, target: bytes) -> None:
         self._target += target
@@ -90,7 +103,7 @@ class RequestParser:
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_head_complete:
             return  # a trailer
-        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        key, text = _header_name(name), value.decode("latin-1")
         if key in self._headers:
             if key == "host":
                 raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request has more than one Host header")
@@ -98,15 +111,17 @@ class RequestParser:
         self._headers[key] = text
 
     def on_headers_complete(self) -> None:
+        headers = self._headers
         self._is_head_complete = True
         self._version = self._parser.get_http_version()
-        self._check_framing(self._headers.get("transfer-encoding"))
-        if self._parser.should_upgrade():
+        self._method = self._parser.get_method()
+        self._check_framing(headers.get("transfer-encoding"))
+        if "upgrade" in headers and self._parser.should_upgrade():
             return  # The head is parsed again without the upgrade.
-        self._content_length = int(self._headers.get("content-length", "0"))
+        self._content_length = int(headers.get("content-length", "0"))
         if self._content_length > MAX_BODY_BYTES:
             raise _body_too_large()
-        if self._headers.get("expect", "").lower() == "100-continue":
+        if "expect" in headers and headers["expect"].lower() == "100-continue":
             self._on_expect_continue()
 
     def on_body(self, data: bytes) -> None:
@@ -116,34 +131,17 @@ class RequestParser:
         self._body.append(data)
 
     def on_message_complete(self) -> None:
-        if self._parser.should_upgrade():
+        if "upgrade" in self._headers and self._parser.should_upgrade():
             return
-        method = self._parser.get_method().decode("latin-1")
         body = self._body[0] if len(self._body) == 1 else b"".join(self._body)
-        request = HttpRequest(method, _origin_form(self._target), self._headers, body, self._version)
-        self._on_request(request, self._parser.should_keep_alive())
+        request = HttpRequest(
+            self._method.decode("latin-1"), _origin_form(self._target), self._headers, body, self._version
+        )
+        self.requests.append((request, self._parser.should_keep_alive()))
         self.reset()
 
-    def _feed_parser(self, data: bytes) -> bytes:
-        """Parse, and return the bytes that have to be parsed next."""
-        try:
-            self._parser.feed_data(data)
-        except httptools.HttpParserCallbackError as error:
-            if isinstance(error.__context__, RequestRejected | OSError):
-                raise error.__context__ from None
-            raise
-        except httptools.HttpParserUpgrade as upgrade:
-            # A server may ignore `Upgrade`. The parser would not, and would take the body for the next request.
-            head = self._head_without_upgrade()
-            self._parser = httptools.HttpRequestParser(self)
-            self.reset()
-            return head + data[upgrade.args[0] :]
-        except httptools.HttpParserError as error:
-            raise RequestRejected(HTTPStatus.BAD_REQUEST, f"this is not a valid HTTP/1.1 request: {error}") from error
-        return b""
-
     def _head_without_upgrade(self) -> bytes:
-        line = b"%b %b HTTP/%b" % (self._parser.get_method(), self._target, self._version.encode())
+        line = b"%b %b HTTP/%b" % (self._method, self._target, self._version.encode())
         headers = (f"{name}: {value}".encode("latin-1") for name, value in self._headers.items() if name != "upgrade")
         return b"\r\n".join((line, *headers, b"\r\n"))
 
@@ -153,7 +151,7 @@ class RequestParser:
             raise RequestRejected(
                 HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, f"HTTP/{self._version} is not supported, use HTTP/1.1"
             )
-        if self._parser.get_method() == b"CONNECT":
+        if self._method == b"CONNECT":
             raise RequestRejected(HTTPStatus.BAD_REQUEST, "CONNECT is not supported: this server is not a proxy")
         if transfer_encoding is not None and self._version == "1.0":
             raise RequestRejected(HTTPStatus.BAD_REQUEST, "Transfer-Encoding is not allowed in HTTP/1.0")
@@ -161,6 +159,12 @@ class RequestParser:
             raise RequestRejected(HTTPStatus.NOT_IMPLEMENTED, "the only supported Transfer-Encoding is chunked")
         if "host" not in self._headers and self._version == "1.1":
             raise RequestRejected(HTTPStatus.BAD_REQUEST, "the request has no Host header, which HTTP/1.1 requires")
+
+
+@lru_cache(maxsize=1024)
+def _header_name(name: bytes) -> str:
+    """Cached, because clients send the same few names."""
+    return name.decode("latin-1").lower()
 
 
 def _origin_form(target: bytes) -> str:

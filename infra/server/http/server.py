@@ -161,7 +161,7 @@ class Server:
 
     def _process_requests(self, connection: Connection) -> None:
         """Handle the requests of the connection in order, until one needs more time."""
-        while connection.is_idle and (connection.requests or connection.parse_next()):
+        while connection.is_idle and connection.parse_next():
             self._handle(connection, connection.start_request())
         if connection.is_idle and connection.is_eof:
             self._close(connection)
@@ -207,8 +207,10 @@ class Server:
         while self._deferred:
             deferred, self._deferred = self._deferred, []
             self._flush_appends(MAX_FLUSH_WAIT_S)
+            # Many responses share the future of their group, and asking it takes a lock.
+            is_done = {future: future.done() for future in {response.future for _, response in deferred}}
             for connection, response in deferred:
-                if response.future.done():
+                if is_done[response.future]:
                     self._send(connection, problems.resolve(response))
                     if connection.has_input:  # Pipelined requests may append again.
                         self._guarded(connection, self._process_requests)

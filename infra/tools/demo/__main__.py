@@ -19,7 +19,8 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import AnnalsError, BadInput
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append
-from chalicelib.services.log.appender import Appender, unwrap
+from chalicelib.domain.log.outcome import unwrap
+from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log
 from chalicelib.settings import Settings

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from typing import Any, Self, TypeVar
 
 import pytest
@@ -89,10 +89,11 @@ def wait_for_queue(group_commit: GroupCommit, length: int) -> None:
     """Return when `length` appends are queued."""
     pause, attempts = threading.Event(), int(TIMEOUT_S / POLL_INTERVAL_S)
     for _ in range(attempts):
-        if len(group_commit._queue) == length:
+        queued = sum(len(group.write.appends) for group in list(group_commit._queue))
+        if queued == length:
             return
         pause.wait(POLL_INTERVAL_S)
-    raise AssertionError(f"{len(group_commit._queue)} appends are queued, not {length}")
+    raise AssertionError(f"{queued} appends are queued, not {length}")
 
 
 def test_append_from_threads_gets_consecutive_sessions(log: SqliteLog, world: World) -> None:
@@ -244,7 +245,7 @@ def test_flush_during_a_slow_write_returns_false(database: Database, world: Worl
         log.await_writer()
         queued = group_commit.submit(append(request_id="queued"))
         assert not group_commit.flush(max_wait_s=0.0)
-        assert not queued.done()
+        assert not queued.group.done()
         log.open(2)
         assert [future.result(TIMEOUT_S).commit.session for future in (slow, queued)] == [1, 2]
 
@@ -283,7 +284,7 @@ def test_group_fails_at_the_deadline_of_its_first_append(database: Database, wor
     world.elapsed_s += APPEND_TIMEOUT_S / 2
     second = group_commit.submit(append(request_id="second"))
     group_commit.flush(max_wait_s=TIMEOUT_S)
-    assert [type(future.exception(TIMEOUT_S)) for future in (first, second)] == [Unavailable, Unavailable]
+    assert [type(append.group.exception(TIMEOUT_S)) for append in (first, second)] == [Unavailable, Unavailable]
     assert APPEND_TIMEOUT_S < world.elapsed_s <= APPEND_TIMEOUT_S + BACKOFF.max_s
 
 
@@ -312,7 +313,8 @@ def test_appends_queued_for_several_groups_are_all_written(database: Database, w
         queued = [group_commit.submit(append(request_id=str(number))) for number in range(MAX_GROUP_SIZE + 2)]
         assert not group_commit.flush(max_wait_s=0.0)
         log.open(3)
-        assert wait([slow, *queued], TIMEOUT_S).not_done == set()
+        assert [each.result(TIMEOUT_S).commit.session for each in queued] == list(range(2, MAX_GROUP_SIZE + 4))
+        assert slow.result(TIMEOUT_S).commit.session == 1
     assert [len(group) for group in log.groups] == [1, MAX_GROUP_SIZE, 2]
 
 
@@ -383,8 +385,8 @@ def test_submit_with_condition_never_reads_the_log(database: Database, world: Wo
             refused = submitted.result(2.0)
             plain = group_commit.submit(append("/3", request_id="b"))
             assert group_commit.flush(0.0)
-            assert plain.done()
-            assert not any(future.done() for future in refused)
+            assert plain.group.done()
+            assert not any(each.group.done() for each in refused)
         finally:
             log.may_read.set()
     for future in refused:
