@@ -45,6 +45,7 @@ const FOLDS = {
     if (name === "finish")
       return { state: "finished", result: data.success === "1" ? "success" : "failure", progress: null };
     if (name === "clean") return { state: "cleaned" };
+    if (name === "progress" && ["finished", "cleaned"].includes(object.state)) return {}; // late: the run stays ended
     if (name === "progress")
       return { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress };
     return name === "redirect" || name === "create" ? undefined : {};
@@ -55,6 +56,7 @@ const FOLDS = {
     if (!object) return undefined;
     if (name === "finishJobSet") return data.jobs?.length ? endOfSet(data.jobs) : undefined;
     if (name === "cleanJobSet") return { state: "cleaned" };
+    if (name === "progressJobSet" && ["finished", "cleaned"].includes(object.state)) return {};
     return name === "progressJobSet"
       ? { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress }
       : undefined;

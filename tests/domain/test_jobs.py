@@ -258,6 +258,16 @@ def test_fold_create_after_end_begins_new_run(end: Json) -> None:
     assert (ended["seconds"], ended["result"]["success"], ended["logCount"]) == (2e-06, "1", 1)
 
 
+@pytest.mark.parametrize(
+    "end", [finish(1, 7, success="0", data=DATA), job_event("clean", 1, 7)], ids=["finish", "clean"]
+)
+def test_fold_progress_after_end_adds_only_its_log(end: Json) -> None:
+    before, after = stored_state([*FIRST_RUN, end]), stored_state([*FIRST_RUN, end, *FIRST_RUN[2:]])
+    assert before is not None
+    assert after is not None
+    assert after == {**before, "updatedAt": after["updatedAt"], "logCount": 2, "logs": [*before["logs"], *before["logs"]]}
+
+
 def test_fold_create_of_open_run_is_a_repeat() -> None:
     before, after = stored_state(FIRST_RUN), stored_state([*FIRST_RUN, create(1, type="restore", params={"b": "2"})])
     assert before is not None

@@ -19,7 +19,8 @@ def fold_job(job: _Job | None, at_us: int, native: Fields) -> _Job | None:
     job["updatedAt"] = timestamps.iso(at_us)
     match name:
         case "progress":
-            job |= {field: native[field] for field in ("state", "progress", "data") if field in native}
+            if "finishedAt" not in job:  # Late progress does not reopen the run. Its log lines are kept.
+                job |= {field: native[field] for field in ("state", "progress", "data") if field in native}
             if "log" in native:
                 _append_log(job, native)
         case "redirect":

@@ -98,7 +98,8 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
                 for job in early:
                     index.add(job)
         case "progressJobSet":
-            jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
+            if not has_ended(jobset):
+                jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
             return jobset  # without counting the jobs again
         case "finishJobSet" | "cleanJobSet":
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
