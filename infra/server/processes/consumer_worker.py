@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
-from chalicelib.services.consumers.consumer import CachedCommitReader, catch_up, catch_up_together
+from chalicelib.services.consumers.consumer import CachedCommitReader, CommitSource, catch_up, catch_up_together
 from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.consumers.projector import projector
 from chalicelib.wiring import Components
@@ -59,7 +59,7 @@ class ConsumerWorker:
         expired = components.log.retention.boundary(server).head
         log = CachedCommitReader(stores.log)
         # Observers come first: commits that they have not seen must not be deleted.
-        catch_up(components.notifications.matcher.consumer, server, log, stores.progress, expired)
+        self._match(organization, log)
         consumers = (project, components.jobs.timeouts.consumer)
         catch_up_together(consumers, server, log, stores.views, expired, between_runs=self._yield_to_writers)
         stores.delete_commits(server, expired.session)
@@ -68,12 +68,29 @@ class ConsumerWorker:
         catch_up(project, inbox, stores.log, stores.views, expired, between_runs=self._yield_to_writers)
         stores.delete_commits(inbox, expired.session)
 
+    def _match(self, organization: Organization, log: CommitSource) -> None:
+        """Match new events with the observers."""
+        components, server = self.components, organization.server
+        expired = components.log.retention.boundary(server).head
+        catch_up(components.notifications.matcher.consumer, server, log, components.stores.progress, expired)
+
     def _yield_to_writers(self) -> None:
-        """Sleep if another process has written meanwhile."""
-        if self.components.stores.has_external_writes():
+        """Sleep if another process has written meanwhile. Notifications do not wait for that."""
+        has_writes = self.components.stores.has_external_writes
+        remaining_s = YIELD_FACTOR * (time.monotonic() - self.working_since)
+        if has_writes():
             self.has_unseen_writes = True
-            self.sleep(YIELD_FACTOR * (time.monotonic() - self.working_since))
+            self._match_all()
+            while remaining_s > 0:
+                self.sleep(min(remaining_s, POLL_INTERVAL_S))
+                remaining_s -= POLL_INTERVAL_S
+                if has_writes():
+                    self._match_all()
         self.working_since = time.monotonic()
+
+    def _match_all(self) -> None:
+        log = self.components.stores.log
+        for_each(self.components.log.organizations.all(), lambda one: self._match(one, log), on_error=raise_first)
 
     def _check_timeouts(self) -> None:
         for_each(self.components.log.organizations.all(), self._check_timeouts_of, on_error=raise_first)

@@ -56,7 +56,7 @@ class WorkerProcess:
 
 
 def run_worker(name: str, interval_s: float, run_once: Callable[[], None]) -> None:
-    """In the worker process: call `run_once` at intervals until SIGTERM, or until the server has ended."""
+    """In the worker process: call `run_once` now and at intervals, until SIGTERM or until the server has ended."""
     configure(name)
     os.nice(NICE_LEVEL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -66,13 +66,15 @@ def run_worker(name: str, interval_s: float, run_once: Callable[[], None]) -> No
     # Passed as an argument: if the server was killed meanwhile, `os.getppid` would already return another process.
     server_pid = int(sys.argv[1])
     backoff = WorkerBackoff(interval_s)
-    while signal.sigtimedwait({signal.SIGTERM}, backoff.delay_s) is None and os.getppid() == server_pid:
+    delay_s = 0.0
+    while signal.sigtimedwait({signal.SIGTERM}, delay_s) is None and os.getppid() == server_pid:
         try:
             run_once()
         except AnnalsError as error:
             backoff.record_failure(error)
         else:
             backoff.record_success()
+        delay_s = backoff.delay_s
 
 
 class WorkerBackoff:
