@@ -5,7 +5,16 @@ import pytest
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import AppendCondition
-from chalicelib.domain.organizations.organization import check_name, creation_condition, creation_event, name_from_key
+from chalicelib.domain.organizations.organization import (
+    DIRECTORY_SERVER,
+    check_name,
+    configuration_log,
+    creation_condition,
+    creation_event,
+    inbox_log,
+    is_configuration_log,
+    name_from_key,
+)
 
 
 @pytest.mark.parametrize("name", ["a", "7", "acme", "Acme-Inc_2", "a" * 63, "0-_"])
@@ -32,3 +41,11 @@ def test_name_from_key_returns_created_organization() -> None:
     key = creation_event("acme").key
     assert key is not None
     assert name_from_key(key) == "acme"
+
+
+@pytest.mark.parametrize("server", [1, 2, 7])
+def test_is_configuration_log_excludes_events_and_inboxes(server: int) -> None:
+    assert is_configuration_log(DIRECTORY_SERVER)
+    assert is_configuration_log(configuration_log(server))
+    assert not is_configuration_log(server)
+    assert not is_configuration_log(inbox_log(server))

@@ -240,3 +240,19 @@ def test_sse_formatting() -> None:
 @pytest.mark.parametrize(("path", "canonical"), [("/j1", "/j1"), ("/push/j1", "/j1"), ("/push", "/push"), ("/", "/")])
 def test_canonical_path_accepts_id_or_key(path: str, canonical: str) -> None:
     assert PUSH_VOCABULARY.canonical_path(PUSH_JOB, path) == canonical
+
+
+@pytest.mark.parametrize(
+    ("key", "paths"),
+    [("/push/j1", ["/j1"]), ("/push/", []), ("/push", []), ("/push/a/b", []), ("/pushed/j1", []), ("/job/1", [])],
+)
+def test_objects_with_key_of_push_job_has_one_part(key: str, paths: list[str]) -> None:
+    assert [ref.path for ref in PUSH_VOCABULARY.objects_with_key(key)] == paths
+
+
+@pytest.mark.parametrize(("size_bytes", "is_stored"), [(1_000, True), (1_001, False)])
+def test_stored_state_has_nodes_of_up_to_1000_bytes(size_bytes: int, is_stored: bool) -> None:
+    nodes = [str(number) * 180 for number in range(5)]
+    nodes.append("n" * (size_bytes - len(to_json({"running": [*nodes, ""]}))))
+    state = stored_state([push_event("start 6"), *(push_event(f"run_start {node}") for node in nodes)])
+    assert state["nodes"] == ({"running": nodes} if is_stored else None)

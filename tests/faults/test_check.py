@@ -5,8 +5,10 @@ import os
 import subprocess
 import sys
 import tracemalloc
+from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from annals_client.cli.exits import DAMAGED
@@ -65,6 +67,14 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "another number of events": (
         run_sql(f"UPDATE log SET n = 3 WHERE {commit_condition(20)}"),
         "annals.sqlite: acme (log 1), session 20: its event count is 3, but it has 2 events",
+    ),
+    "a number that is used twice": (
+        run_sql(f"UPDATE log SET at = prev WHERE {commit_condition(20)}"),
+        "annals.sqlite: acme (log 1), session 20: its EventIds start at ",
+    ),
+    "events on one line": (
+        run_sql(f"UPDATE log SET body = replace(body, ',' || char(10), ',') WHERE {commit_condition(20)}"),
+        "annals.sqlite: acme (log 1), session 20: its events are not on a line each",
     ),
     "a byte that is not JSON": (
         run_sql(f"UPDATE log SET body = replace(body, '\"key\"', 'ykey\"') WHERE {commit_condition(20)}"),
@@ -242,3 +252,15 @@ def test_check_command_exits_with_its_own_code(data_dir: Path) -> None:
         check=False,
     )
     assert (done.returncode, "session 3 is missing" in done.stdout) == (7, True)
+
+
+def test_check_length_with_pages_of_64_kb_reports_missing_bytes(tmp_path: Path) -> None:
+    """SQLite stores this page size as 1."""
+    path = tmp_path / "annals.sqlite"
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA page_size = 65536; CREATE TABLE log (place)")
+    assert list(sqlite_file.check_length(path)) == []
+    os.truncate(path, 2 * 65536 - 10)
+    assert [finding.problem for finding in sqlite_file.check_length(path)] == [
+        "the file ends here, but it had 2 pages of 65536 bytes: 10 bytes are missing"
+    ]

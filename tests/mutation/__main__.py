@@ -9,7 +9,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import random
 import shutil
 import signal
 import sys
@@ -18,7 +17,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -56,21 +55,27 @@ def main(argv: Sequence[str]) -> int:
 
 
 def choose(groups: Sequence[str], count: int, seed: int) -> list[Mutation]:
-    """The mutations of a run: the same number from each group, and within a group from each operator."""
+    """The mutations of a run: the same number from each group, and within a group from each operator.
+
+    They are ordered by a hash, so that a change of one module leaves the choice from the others almost as it was.
+    """
     chosen = []
     for index, group in enumerate(groups):
         by_operator: dict[str, list[Mutation]] = {}
         for path in sorted((ROOT / GROUPS[group]).rglob("*.py")):
             for mutation in find_mutations(str(path.relative_to(ROOT)), path.read_bytes()):
                 by_operator.setdefault(mutation.operator, []).append(mutation)
-        rng = random.Random(f"{seed}-{group}")
-        pools = [rng.sample(by_operator[name], len(by_operator[name])) for name in sorted(by_operator)]
+        pools = [sorted(by_operator[name], key=partial(_rank, seed)) for name in sorted(by_operator)]
         share = count // len(groups) + (index < count % len(groups))
         while share and any(pools):
             for pool in [pool for pool in pools if pool][:share]:
                 chosen.append(pool.pop())
                 share -= 1
     return chosen
+
+
+def _rank(seed: int, mutation: Mutation) -> bytes:
+    return hashlib.sha256(f"{seed} {mutation.key}".encode()).digest()
 
 
 def _try_all(pending: Sequence[Mutation], workers: int, file: Path) -> Iterator[tuple[Mutation, str | None]]:

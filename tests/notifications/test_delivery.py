@@ -1,5 +1,6 @@
 """Attempts and their outcomes: order, retry delays, parking and retries, without real delays."""
 
+import time
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
@@ -350,3 +351,14 @@ def test_delete_done_keeps_waiting_and_parked_deliveries(site: Site) -> None:
     assert site.outbox.delete_done(2**52) == 1
     assert site.counts("ops") == {"waiting": 1, "parked": 1}
     assert first.delivery.id in site.channels.delivery_ids
+
+
+def test_delete_done_keeps_deliveries_of_last_seven_days(site: Site) -> None:
+    """They are needed to ignore a delivery that is put again."""
+    site.put("ops")
+    site.publish(job("create", 1))
+    site.observe()
+    site.deliver()
+    now_ms, day_ms = time.time_ns() // 1_000_000, 24 * 3600 * 1000
+    assert site.outbox.delete_done(now_ms + 6 * day_ms) == 0
+    assert site.outbox.delete_done(now_ms + 8 * day_ms) == 1

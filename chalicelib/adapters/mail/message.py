@@ -25,7 +25,7 @@ Clock = Callable[[], int]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MAX_HEADER_CHARS = 500
 """RFC 5322 allows lines of 998 characters."""
-_MAX_ADDRESS_CHARS, _MAX_LOCAL_CHARS, _MAX_DOMAIN_CHARS = 254, 64, 253
+_MAX_ADDRESS_CHARS, _MAX_LOCAL_CHARS = 254, 64
 _ENCODED_WORD_BYTES = 45
 """Bytes that fit into one encoded word, which may have 75 characters."""
 _LOCAL_PART = re.compile(r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+(\.[a-z0-9!#$%&'*+/=?^_`{|}~-]+)*", re.ASCII | re.IGNORECASE)
@@ -98,11 +98,10 @@ def normalize_address(text: str) -> str:
         name = ".".join(_encode_label(label) for label in domain.split("."))
     except ValueError as error:
         raise _invalid_address(text) from error
-    if not at or not _LOCAL_PART.fullmatch(local) or len(local) > _MAX_LOCAL_CHARS or len(name) > _MAX_DOMAIN_CHARS:
+    address = f"{local}@{name}"
+    if not at or not _LOCAL_PART.fullmatch(local) or len(local) > _MAX_LOCAL_CHARS or len(address) > _MAX_ADDRESS_CHARS:
         raise _invalid_address(text)
-    if len(local) + 1 + len(name) > _MAX_ADDRESS_CHARS:
-        raise _invalid_address(text)
-    return f"{local}@{name}"
+    return address
 
 
 def stable_id(text: str) -> str:

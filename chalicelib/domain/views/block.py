@@ -58,8 +58,8 @@ class Block:
             last_session=last_session,
             event_count=event_count,
             subtypes=tuple(None if names is None else frozenset(names) for names in subtypes),
-            max_type_length=max(self.max_type_length, *map(len, types), 0),
-            min_type_length=min(self.min_type_length, *map(len, types), 2**31),
+            max_type_length=max([self.max_type_length, *map(len, types)]),
+            min_type_length=min([self.min_type_length, *map(len, types)]),
         )
 
     def to_record(self, checkpoint: Checkpoint, item: str) -> Record:

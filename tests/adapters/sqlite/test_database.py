@@ -2,10 +2,12 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
+import apsw
 import pytest
 
-from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.database import MAX_IDLE_READERS, Database
 from chalicelib.domain.errors import Unavailable, Unusable
 
 
@@ -44,4 +46,22 @@ def test_threads_share_a_database(tmp_path: Path) -> None:
     with ThreadPoolExecutor(24) as pool:
         assert all(pool.map(work, range(1, 400)))
     assert database.query("SELECT count(*) FROM log") == [(2 * 399,)]
+    database.close()
+
+
+def test_queries_leave_a_limited_number_of_open_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each query runs within the previous one, so that each needs a connection of its own."""
+
+    def run_nested_query(*arguments: Any) -> int:
+        (depth,) = arguments
+        return depth if depth == 0 else int(database.query("SELECT nested(?)", (depth - 1,))[0][0])
+
+    def add_function(connection: apsw.Connection) -> None:
+        connection.create_scalar_function("nested", run_nested_query, 1)
+
+    monkeypatch.setattr(apsw, "connection_hooks", [add_function])
+    database = Database(tmp_path / "annals.sqlite")
+    assert run_nested_query(MAX_IDLE_READERS + 4) == 0
+    names = [connection.filename for connection in apsw.connections()]
+    assert names.count(str(tmp_path / "annals.sqlite")) == 1 + MAX_IDLE_READERS
     database.close()

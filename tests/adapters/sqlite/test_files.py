@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.files import create_directory
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import Unwritable
 from tests.builders import a_commit
@@ -127,3 +128,11 @@ def test_write_after_replaced_link_target_raises_unwritable(tmp_path: Path, fold
     replace_file_with_copy("real.sqlite")(elsewhere)
     assert_refused(log, 2)
     database.close()
+
+
+def test_create_directory_leaves_no_file_open(tmp_path: Path) -> None:
+    descriptors = Path("/proc/self/fd")
+    before = len(list(descriptors.iterdir()))
+    create_directory(tmp_path / "a" / "b" / "c")
+    assert (tmp_path / "a" / "b" / "c").is_dir()
+    assert len(list(descriptors.iterdir())) == before

@@ -37,3 +37,13 @@ def test_failure_is_not_cached(log: SqliteLog, world: World) -> None:
     for _ in range(2):
         with pytest.raises(Unavailable):
             health.heads()
+
+
+def test_heads_without_cache_time_are_current(log: SqliteLog, world: World) -> None:
+    appender = world.appender(log)
+    organizations = Organizations(log, appender)
+    organizations.create("acme")
+    health = HealthCheck(log, organizations, monotonic=world.monotonic)
+    before = health.heads()
+    appender.append(append("/a"))
+    assert [head.session for head in (*before, *health.heads())] == [0, 1]

@@ -8,6 +8,7 @@ from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import MAX_EVENTS
 from chalicelib.domain.log.commit import Appended, Commit
+from chalicelib.services.log.direct_appends import DirectAppends
 from chalicelib.services.log.group_commit import GroupCommit
 from chalicelib.services.log.publisher import Publisher
 from tests.services.fakes import NOW, World, keys, no_match, text
@@ -49,3 +50,10 @@ def test_publish_of_too_many_events_writes_nothing(publisher: Publisher, log: Sq
     with pytest.raises(TooLarge):
         publisher.publish(1, [AN_EVENT] * (MAX_EVENTS + 1))
     assert keys(log) == []
+
+
+def test_submit_to_direct_appends_is_written_at_once(log: SqliteLog, world: World) -> None:
+    publisher = Publisher(log, DirectAppends(world.appender(log)), lambda: "request")
+    outcome = publisher.submit(1, (text("/1"),)).result(timeout=0)
+    assert outcome == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]"))
+    assert keys(log) == [(1, "/1")]

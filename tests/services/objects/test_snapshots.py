@@ -1,7 +1,10 @@
 """Snapshots of objects while the views lag or are ahead of their checkpoint."""
 
+import pytest
+
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SqliteViews
+from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.objects.ref import ObjectRef
@@ -47,3 +50,7 @@ def test_object_snapshot_is_the_same_after_first_events_expired(
     before = object_snapshot(reader, 1, job)
     assert log.delete_up_to(1, 2) == 2
     assert object_snapshot(reader, 1, job) == before
+    boundary = RetentionBoundary(log.start(1), log.start(1).last_event_id)
+    assert past_snapshot(reader, 1, job, before.event_id, boundary).states == before.states
+    with pytest.raises(NotFound, match="its first events are no longer kept"):
+        past_snapshot(reader, 1, job, before.event_id - 1, boundary)

@@ -61,3 +61,15 @@ def test_position_in_commit_across_minutes_is_before_it(log: SqliteLog, sqlite_v
         event_id: max((commit.head for commit in commits if commit.last_event_id <= event_id), default=Head(1))
         for event_id in positions
     }
+
+
+def test_commits_before_excludes_later_commits(log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    """The views know only the first commit. The others are read from the log."""
+    first = write_and_project(log, sqlite_views, [MINUTE_US], [1])[0]
+    log.append(
+        [a_commit(n, at=MINUTE_US + n, prev=first.last_event_id if n == 2 else MINUTE_US + n - 1) for n in (2, 3, 4)],
+        [],
+        0,
+    )
+    start = Head(1, 3, 1, MINUTE_US + 3)
+    assert [commit.session for commit in LogReader(log, sqlite_views).commits_before(start, TYPE)] == [3, 2, 1]

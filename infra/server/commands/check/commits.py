@@ -160,5 +160,7 @@ def _body_problems(row: Row) -> Iterator[tuple[str, int | None]]:
         return
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         yield "its events are not a list of objects", None
-    elif len(events) != row.n or row.body.count(b",\n") != row.n - 1:
+    elif len(events) != row.n:
         yield f"its event count is {row.n}, but it has {len(events)} events", None
+    elif row.body.count(b",\n") != row.n - 1:
+        yield "its events are not on a line each", None
