@@ -265,7 +265,12 @@ def test_fold_progress_after_end_adds_only_its_log(end: Json) -> None:
     before, after = stored_state([*FIRST_RUN, end]), stored_state([*FIRST_RUN, end, *FIRST_RUN[2:]])
     assert before is not None
     assert after is not None
-    assert after == {**before, "updatedAt": after["updatedAt"], "logCount": 2, "logs": [*before["logs"], *before["logs"]]}
+    assert after == {
+        **before,
+        "updatedAt": after["updatedAt"],
+        "logCount": 2,
+        "logs": [*before["logs"], *before["logs"]],
+    }
 
 
 def test_fold_create_of_open_run_is_a_repeat() -> None:
