@@ -92,7 +92,7 @@ def test_functions_verify_tokens_of_issuer(configure: Configure, issuer: Issuer)
     assert (status, me["user"], me["organizations"]) == (200, "anna", ["acme", "other"])
     refused = [
         sign(issuer.claims(), key=OTHER_RSA_KEY),
-        sign(issuer.claims(exp=int(time.time()) - 1)),
+        sign(issuer.claims(exp=int(time.time()) - 3_600)),
         sign(issuer.claims(aud="others")),
         f"Bearer {sign_token(JWT_KEY, 'anna', ['acme'], ['readers'])}",
     ]

@@ -241,11 +241,10 @@ def test_long_poll_with_limit_returns_limited_events(five_events: SqliteLog, wor
     assert (keys_of(seq), seq.event_id) == (["/f", "/g"], NOW + 6)
 
 
-def test_long_poll_with_negative_limit_returns_newest_first(five_events: SqliteLog, world: World) -> None:
-    notifier = ScriptedNotifier(world, lambda: world.appender(five_events).append(append("/f", "/g", "/h")))
-    seq = poll(FeedQuery(1, ALL, NOW + 4, -2, timeout_s=60.0), five_events, notifier, world.monotonic)
-    assert isinstance(seq, NonEmpty)
-    assert (keys_of(seq), seq.event_id) == (["/h", "/g"], NOW + 7)
+def test_newest_first_without_new_events_returns_at_once(five_events: SqliteLog, world: World) -> None:
+    query = FeedQuery(1, ALL, NOW + 4, -2, timeout_s=60.0)
+    seq = run_without_waiting(long_poll(query, LogReader(five_events, NoViews()), Retention(five_events, world.clock)))
+    assert seq == Empty(NOW + 4)
 
 
 @pytest.mark.parametrize("after", [None, 0, NOW, NOW + 2])

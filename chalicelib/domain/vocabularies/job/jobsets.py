@@ -98,9 +98,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
                 for job in early:
                     index.add(job)
         case "progressJobSet":
-            if not has_ended(jobset):
-                jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
-            return jobset  # without counting the jobs again
+            return _fold_progress(jobset, native)  # without counting the jobs again
         case "finishJobSet" | "cleanJobSet":
             jobset |= {"state": "finished" if name == "finishJobSet" else "cleaned", "finishedAt": at}
             if native["jobs"]:  # the list is empty if the jobs did not fit in one event
@@ -111,6 +109,12 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
             _fold_job_of_set(jobset, native, _JobIndex([] if jobset["jobs"] is None else jobset["jobs"]))
     if jobset["jobs"] is not None:
         jobset["finished"] = _count_finished(jobset)
+    return jobset
+
+
+def _fold_progress(jobset: _JobSet, native: Fields) -> _JobSet:
+    if not has_ended(jobset):
+        jobset |= {field: native[field] for field in ("state", "progress", "data") if field in native}
     return jobset
 
 
