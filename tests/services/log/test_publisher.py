@@ -54,6 +54,5 @@ def test_publish_of_too_many_events_writes_nothing(publisher: Publisher, log: Sq
 
 def test_submit_to_direct_appends_is_written_at_once(log: SqliteLog, world: World) -> None:
     publisher = Publisher(log, DirectAppends(world.appender(log)), lambda: "request")
-    outcome = publisher.submit(1, (text("/1"),)).result(timeout=0)
-    assert outcome == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]"))
+    assert publisher.submit(1, (text("/1"),)) == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]"))
     assert keys(log) == [(1, "/1")]
