@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import vocabularies
@@ -41,6 +42,10 @@ SIZES = (0, 1, MAX_FIELD_BYTES // 2, MAX_FIELD_BYTES - 2, MAX_FIELD_BYTES - 1, 2
 def commit_events(new: Sequence[NewEvent]) -> tuple[Event, ...]:
     """The events of one commit."""
     return next_commit(Head(1), Append(1, encode_within_limits(new), "r"), NOW_MS).events
+
+
+def affected(event: Event) -> tuple[ObjectRef, ...]:
+    return JOB_VOCABULARY.affected_objects(event.fields)
 
 
 def core_event(event_type: str, key: str | None, data: Any, source_s: int | None = None) -> NewEvent:
@@ -146,6 +151,35 @@ def test_fold_invalid_event_changes_no_job(name: str) -> None:
     assert JOB_VOCABULARY.native_json(event) is None
     assert (vocabularies.fold("job", state, event), vocabularies.fold("job", None, event)) == (state, None)
     assert vocabularies.affected_objects(event.fields) is not None
+
+
+def test_fold_event_with_empty_names_succeeds() -> None:
+    """Such events are no longer accepted, but logs may have some."""
+    stored = [
+        core_event("jobset/createJobSet/", "/jobset/7", {"jobs": [{"node": "", "type": ""}]}),
+        core_event("job/create//", "/job/1", {"jobset": 7}),
+        core_event("job/redirect/", "/job/1", {"redirect": ""}),
+        core_event("job/finish//", "/job/1", {"jobset": 7, **FINISH}),
+    ]
+    events = commit_events(stored)
+    states = {
+        collection: vocabularies.full_state(
+            collection,
+            [event for event in events if collection in {ref.collection for ref in affected(event)}],
+        )
+        for collection in ("job", "jobset")
+    }
+    job, jobset = states["job"], states["jobset"]
+    assert job is not None
+    assert jobset is not None
+    assert (job["node"], job["type"], job["state"]) == ("", "", "finished")
+    assert (jobset["node"], jobset["total"], jobset["finished"]) == ("", 1, 1)
+
+
+@pytest.mark.parametrize("field", ["node", "type"])
+def test_new_event_with_empty_name_is_refused(field: str) -> None:
+    with pytest.raises(ValidationError, match="String should have at least 1 character"):
+        JOB_VOCABULARY.new_event({**create(1), field: ""})
 
 
 NULLS = {

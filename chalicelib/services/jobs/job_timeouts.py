@@ -22,7 +22,7 @@ from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.views.record import VIEW_FORMAT, Checkpoint, ConditionalWrite, Record
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import JOB
+from chalicelib.domain.vocabularies.job.events import JOB, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import clean_event
 from chalicelib.services.consumers.consumer import Consumer, catch_up
 from chalicelib.services.log.publisher import Publisher
@@ -107,10 +107,10 @@ class JobTimeouts:
 
     def _publish(self, server: int, clean: State, condition: AppendCondition) -> None:
         try:
-            self.publisher.publish(server, [JOB_VOCABULARY.new_event(clean)], condition)
+            self.publisher.publish(server, [follow_up_event(clean)], condition)
         except TooLarge:
             # Only the list of a set's jobs can be that long.
-            self.publisher.publish(server, [JOB_VOCABULARY.new_event({**clean, "jobs": []})], condition)
+            self.publisher.publish(server, [follow_up_event({**clean, "jobs": []})], condition)
 
 
 def _clean_job_event(state: State) -> State:

@@ -16,7 +16,7 @@ from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import NonEmpty
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, has_exact_count, is_finish_due
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
@@ -205,9 +205,9 @@ def _needs_existing_job(event: NewEvent) -> bool:
 
 def _shrink_to_fit(texts: Iterable[bytes], finish: State) -> NewEvent:
     """The finish event of a job set, without its jobs if the commit with `texts` would be too large."""
-    event = JOB_VOCABULARY.new_event(finish)
+    event = follow_up_event(finish)
     size = sum(len(text) + 2 for text in (*texts, *encode_all([event])))
-    return event if size <= MAX_BYTES else JOB_VOCABULARY.new_event({**finish, "jobs": []})
+    return event if size <= MAX_BYTES else follow_up_event({**finish, "jobs": []})
 
 
 def _job_key(event: Event) -> str:

@@ -52,6 +52,14 @@ def sqlite_job_log(sqlite_log: SqliteLog, sqlite_views: SqliteViews, world: Worl
     return JobLog(sqlite_log, sqlite_views, world)
 
 
+def test_publish_finishes_jobset_with_empty_names(job_log: JobLog) -> None:
+    """Events with empty names are no longer accepted from publishers, but logs may have some."""
+    planned = [{"node": "", "type": ""}]
+    job_log.write(core_event("jobset/createJobSet/", "/jobset/7", {"jobs": planned}))
+    job_log.write(core_event("job/create//", "/job/1", {"jobset": 7}))
+    assert summarize(job_log.publish_commit(finish(1, 7))) == ["finish 1", "finishJobSet 7"]
+
+
 def jobset_finishes(job_log: JobLog) -> list[tuple[int, Json]]:
     """The finish events of job sets, each with its session."""
     return [

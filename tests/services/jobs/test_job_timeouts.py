@@ -226,6 +226,14 @@ def test_run_job_with_few_fields_is_cleaned(job_log: JobLog) -> None:
     assert sorted(job_log.clean()) == ["clean 1", "clean 2", "cleanJobSet 7"]
 
 
+def test_run_job_with_empty_names_is_cleaned(job_log: JobLog) -> None:
+    """Events with empty names are no longer accepted from publishers, but logs may have some."""
+    job_log.write(core_event("job/create//", "/job/1", {}))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert job_log.clean() == ["clean 1"]
+    assert (last_event(job_log)["node"], last_event(job_log)["type"]) == ("", "")
+
+
 def test_run_cleans_only_its_organization(job_log: JobLog) -> None:
     other = JobLog(job_log.log, job_log.views, job_log.world, server=2)
     job_log.publish_jobs(create(1))

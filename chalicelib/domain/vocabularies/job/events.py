@@ -6,9 +6,20 @@ of the commit as the `time` of an event.
 
 import re
 from functools import cache, lru_cache
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Final, Literal, Self
 
-from pydantic import ConfigDict, Field, StringConstraints, TypeAdapter, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    TypeAdapter,
+    ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
+    model_validator,
+)
+from pydantic_core import PydanticKnownError
 
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
 from chalicelib.domain.events.event_type import SUBTYPE_REGEX, EventType
@@ -20,8 +31,26 @@ from chalicelib.domain.timestamps import MAX_TIMESTAMP_S
 JOB = "job"
 JOBSET = "jobset"
 
-Name = Annotated[str, StringConstraints(min_length=1, pattern=SUBTYPE_REGEX)]
-"""The name of a node or of a job type. It becomes a subtype, but an empty name is a mistake of the publisher."""
+_STORED: Final = "stored"
+"""Validation context of events that are in the log, or follow from such events."""
+
+
+def _check_not_empty(name: str, info: ValidationInfo) -> str:
+    if not name and info.context != _STORED:
+        raise PydanticKnownError("string_too_short", {"min_length": 1})
+    return name
+
+
+Name = Annotated[
+    str,
+    StringConstraints(pattern=SUBTYPE_REGEX),
+    AfterValidator(_check_not_empty),
+    WithJsonSchema({"type": "string", "minLength": 1, "pattern": SUBTYPE_REGEX}),
+]
+"""The name of a node or of a job type. It becomes a subtype, but an empty name is a mistake of the publisher.
+
+Logs may contain empty names, which an earlier version accepted.
+"""
 Number = Annotated[WholeNumber, Field(ge=0, lt=2**53)]
 Seconds = Annotated[WholeNumber, Field(ge=0, le=MAX_TIMESTAMP_S)]
 Texts = Annotated[dict[str, str], Field(default_factory=dict)]
@@ -192,8 +221,16 @@ _KEY = re.compile(r"/(?P<root>job|jobset)/(?P<id>0|[1-9][0-9]{0,15})", re.ASCII)
 
 
 def new_event(value: object) -> NewEvent:
-    """Convert AnyJob's JSON to a core event. Raises `ValidationError`."""
-    parsed = event_adapter().validate_python(value, by_alias=True, by_name=False)
+    """Convert AnyJob's JSON of a publisher to a core event. Raises `ValidationError`."""
+    return _core_event(event_adapter().validate_python(value, by_alias=True, by_name=False))
+
+
+def follow_up_event(value: object) -> NewEvent:
+    """Convert AnyJob's JSON of an event that follows from stored ones, whose names may be empty, to a core event."""
+    return _core_event(event_adapter().validate_python(value, by_alias=True, by_name=False, context=_STORED))
+
+
+def _core_event(parsed: JobEvent) -> NewEvent:
     fields = parsed.model_dump(exclude={"event", "time", "node", "id"}, exclude_none=True)
     root = JOB if parsed.event in JOB_EVENTS else JOBSET
     event_type: EventType = (root, parsed.event, parsed.node)
@@ -220,7 +257,7 @@ def native_json(event: Event) -> dict[str, Any] | None:
     if base is None or not isinstance(data, dict) or not base.keys().isdisjoint(data):
         return None
     try:
-        parsed = event_adapter().validate_python({**base, **data}, by_alias=True, by_name=False)
+        parsed = event_adapter().validate_python({**base, **data}, by_alias=True, by_name=False, context=_STORED)
     except ValidationError:
         return None
     # Dump the parsed model: an event that was published as a core event may lack optional fields or contain null.
