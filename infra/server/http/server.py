@@ -36,7 +36,11 @@ from infra.server.http.parked_responses import ParkedResponses
 from infra.server.http.protocol import HttpRequest, RequestRejected
 from infra.server.http.response_writer import Steps, encode_response, response_steps, single_step
 
-STACK_BYTES = 512 * 1024
+STACK_BYTES = 8 * 1024 * 1024
+"""Enough for deeply nested JSON: from Python 3.12 msgspec recurses up to 10,000 levels, which takes 4 MB.
+
+The memory is reserved but not used until then.
+"""
 MAX_BLOCKING_THREADS = 8192
 """Worker threads if waiting requests cannot be parked, so that each of them blocks a thread."""
 WORKER_THREADS = 32
