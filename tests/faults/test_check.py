@@ -13,6 +13,7 @@ import pytest
 
 from annals_client.cli.exits import DAMAGED
 from annals_client.cli.main import run
+from chalicelib.domain.views.record import PROJECTOR
 from infra.server.commands.check import commits, sqlite_file
 from infra.server.commands.check.data_directory import check
 from infra.server.commands.check.findings import Report
@@ -105,7 +106,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "another end": (
         run_sql(f"UPDATE log SET n = 1, body = '[{{}}]' WHERE {commit_condition(COMMITS)}"),
-        "views.sqlite: acme (log 1), session 60: project-4 expects this session to end at ",
+        f"views.sqlite: acme (log 1), session 60: {PROJECTOR} expects this session to end at ",
     ),
     "zeroed pages": (ZERO_PAGES, "annals.sqlite: page "),
     "a shorter file": (truncate, "annals.sqlite: page "),
