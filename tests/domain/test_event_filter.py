@@ -11,7 +11,7 @@ from chalicelib.domain.events.body import join_body
 from chalicelib.domain.events.event import Event, NewEvent, encode
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import AppendCondition
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import EitherSelection, Selection
 
 EVENTS = {
     "job/start on /1": (("job", "start"), "/1"),
@@ -73,6 +73,18 @@ def test_condition_first_match_after_position(after: int, match: int | None) -> 
     condition = AppendCondition.model_validate({"failIfEventsMatch": {"types": ["job/start"]}, "after": after})
     first = condition.first_match(event for _, event in named_events())
     assert (first and first.event_id) == match
+
+
+@pytest.mark.parametrize(("first_after", "second_after"), [(0, 1), (1, 0), (0, 2), (3, 3), (2, 4), (4, 3)])
+def test_either_selects_events_after_each_position(first_after: int, second_after: int) -> None:
+    either = EitherSelection(
+        first=Selection(types=(("job", "start"),)),
+        first_after=first_after,
+        second=Selection(types=(("job", "end"), ("note",))),
+        second_after=second_after,
+    )
+    selected = {event.event_id for _, event in named_events() if either.selects(event)}
+    assert selected == {n for n in (1, 3) if n > first_after} | {n for n in (2, 4) if n > second_after}
 
 
 def test_condition_with_empty_types_never_matches() -> None:

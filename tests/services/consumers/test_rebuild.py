@@ -16,7 +16,7 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
-from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.consumers.projector import projector, rebuild, reset_views
 from chalicelib.services.ports import Log, Views
 from tests.services.consumers.sample_events import fill, sample_commits
 from tests.services.consumers.view_checks import (
@@ -55,6 +55,28 @@ def test_rebuild_works_with_empty_log_and_without_views(log: Log, views: Views) 
     rebuild(2, log, views, lambda *_: None)
     assert_exact(log, views, 2)
     assert generations(views, 2) == [2]
+
+
+def test_reset_views_are_built_again_from_log_start(log: Log, views: Views) -> None:
+    fill(log, 1, sample_commits(30))
+    catch_up(projector(views), 1, log, views)
+    before = all_records(views, 1)
+    reset_views(1, views)
+    assert load_checkpoint(PROJECTOR, 1, views).head == Head(1)
+    catch_up(projector(views), 1, log, views)
+    assert load_checkpoint(PROJECTOR, 1, views).generation == 2
+    assert all_records(views, 1) == before
+
+
+def test_reset_views_after_unfinished_rebuild_start_empty(log: Log, views: Views) -> None:
+    """The rebuild has left records in the second generation."""
+    fill(log, 1, sample_commits(30))
+    with pytest.raises(Crash):
+        rebuild(1, log, InterceptedViews(views, at_write(3, crash)), lambda *_: None)
+    reset_views(1, views)
+    assert load_checkpoint(PROJECTOR, 1, views).generation == 3
+    catch_up(projector(views), 1, log, views)
+    assert_exact(log, views, 1)
 
 
 def test_rebuild_of_emptied_log_keeps_its_head(log: Log, views: Views) -> None:

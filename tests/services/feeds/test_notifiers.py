@@ -96,6 +96,20 @@ def test_wait_before_recent_commits_returns_at_once() -> None:
     assert notifier.wait(commits[0].head, selecting("b"), TEST_TIMEOUT_S, 0) == commits[0].head
 
 
+@pytest.mark.parametrize(("excess_bytes", "is_kept"), [(0, True), (1, False)])
+def test_wait_reads_commits_of_up_to_a_mebibyte(excess_bytes: int, is_kept: bool) -> None:
+    """The commit after the head decides: once it is evicted, the reader has to read the log from there."""
+    notifier, (first, second, third) = CommitNotifier(), commits_of_types("a", "a", "a")
+    second = second._replace(body="x" * 1024)
+    third = third._replace(body="x" * (1024 * 1024 - 1024 + excess_bytes))
+    with_head = notifier.subscribe(first.head, selecting("b"), lambda: None)
+    for commit in (second, third):
+        vars(commit)["events"] = ()
+        notifier.publish(commit)
+    assert notifier.unsubscribe(with_head) == third.head
+    assert notifier.wait(first.head, selecting("b"), 0.0, 0) == (third.head if is_kept else first.head)
+
+
 @pytest.mark.parametrize("head", [Head(1, 1, 1, 1), Head(1, 6, 1, 6), Head(2)])
 def test_wait_after_last_commit_ends_with_timeout(head: Head) -> None:
     notifier, (first,) = CommitNotifier(), commits_of_types("a")
@@ -192,3 +206,13 @@ def test_subscribe_at_published_end_of_longer_log_is_notified() -> None:
             lambda commit=commit: notified.append(commit.session),  # type: ignore[misc]
         )
     assert notified == [1, 2]
+
+
+def test_refresh_notifies_subscriber_behind_another() -> None:
+    """Another process wrote both commits. One subscriber has read them, the other has not."""
+    notifier, (_, second) = CommitNotifier(), commits_of_types("a", "b")
+    notified: list[str] = []
+    notifier.subscribe(Head(1), ALL, lambda: notified.append("behind"))
+    notifier.subscribe(second.head, ALL, lambda: notified.append("at the end"))
+    notifier.refresh(lambda _: second.head)
+    assert "behind" in notified

@@ -3,7 +3,7 @@
 import pytest
 
 from chalicelib.domain.events.event import NewEvent
-from chalicelib.services.ports import Log
+from chalicelib.services.ports import Log, Views
 from tests.conformance.anyjob.anyjob import (
     EVENTS,
     LOG,
@@ -193,6 +193,14 @@ def test_run_oversized_jobset_does_not_block_others(job_log: JobLog) -> None:
     job_log.publish_jobs(create(900))
     job_log.advance_s(AN_HOUR_S + 1)
     assert "clean 900" in job_log.clean()
+
+
+def test_run_cleans_at_most_100_jobs(sqlite_log: Log, sqlite_views: Views, world: World) -> None:
+    job_log = JobLog(sqlite_log, sqlite_views, world)
+    for first in (0, 50):
+        job_log.publish_jobs(*(create(number) for number in range(first, first + 51)))
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert [len(job_log.clean()) for _ in range(3)] == [100, 1, 0]
 
 
 INVALID_EVENTS: list[NewEvent] = [
