@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import sse, vocabularies
-from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event import Event, JsonPayload
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import next_commit
@@ -138,6 +138,19 @@ NODES_AFTER = {
 def test_fold_moves_nodes_to_expected_states(name: str) -> None:
     texts, nodes = NODES_AFTER[name]
     assert stored_state([push_event(text) for text in ("start 2", *texts)])["nodes"] == nodes
+
+
+def test_fold_start_without_quorum_needs_all_nodes() -> None:
+    """A start that was published as a core event may lack the quorum."""
+    start = PUSH_VOCABULARY.new_event(push_event("start 2"))
+    assert isinstance(start.payload, JsonPayload)
+    fields = {name: value for name, value in start.payload.data.items() if name != "quorum"}
+    start = start.model_copy(update={"payload": JsonPayload(type="json", data=fields)})
+    votes = [PUSH_VOCABULARY.new_event(push_event(text)) for text in ("quorum_vote n1 success", "quorum_succeeded")]
+    texts = encode_within_limits([start, *votes])
+    state = vocabularies.full_state(PUSH_JOB, next_commit(Head(1), Append(1, texts, "r"), NOW_MS).events)
+    assert state is not None
+    assert [report["reason"] for report in state["out_of_order"]] == ["1 nodes are ready, not 2"]
 
 
 def test_fold_second_start_keeps_fields_of_first() -> None:

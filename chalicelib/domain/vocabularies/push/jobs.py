@@ -141,6 +141,11 @@ class _Job:
     def _count_nodes(self, *statuses: str) -> int:
         return sum(status in statuses for status in (self._nodes or {}).values())
 
+    def _quorum(self) -> int:
+        """How many nodes of a started job must be ready. A start published as a core event may not say it: all."""
+        quorum: int = self._state["quorum" if "quorum" in self._state else "node_count"]
+        return quorum
+
     def _violations(self, native: Fields) -> Iterator[str]:
         """Reasons why the event is out of order, the most important one first."""
         status, name, has_started = self._state["status"], native["event"], "command" in self._state
@@ -172,7 +177,7 @@ class _Job:
         match native["event"]:
             case "quorum_vote" if node_state and native["status"] in ("success", "failure", "voting_timeout"):
                 yield "the node has voted before"
-            case "quorum_succeeded" if self._count_nodes("ready") < (quorum := self._state.get("quorum", 0)):
+            case "quorum_succeeded" if self._count_nodes("ready") < (quorum := self._quorum()):
                 yield f"{self._count_nodes('ready')} nodes are ready, not {quorum}"
             case "run_start" if node_state != "ready":
                 yield f"the node is {node_state or 'not ready'}"
