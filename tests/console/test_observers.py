@@ -181,3 +181,65 @@ def test_refused_configuration_shows_the_servers_message(console: Console, owner
     page.get_by_label("or job events").fill("nonsense")
     page.get_by_role("button", name="Save").click()
     page.locator(".observer-notice").get_by_text("unknown event 'nonsense'").wait_for()
+
+
+@pytest.mark.parametrize(
+    "configuration",
+    [
+        {"types": [["a b", "c,d", "*"], ["job"]]},
+        {"types": []},
+        {"types": [[]]},
+        {"types": [[""]]},
+        {"types": [["", ""], ["a", ""]]},
+        {"types": [[" a "], ["line\nbreak\r"], ["[1]"]]},
+        {"events": ""},
+        {"events": " create,finish ", "nodes": "", "filter": "event.id\n== 1 "},
+        {
+            "channel": "mail",
+            "config": {
+                "from": "a@b.example",
+                "to": " a@b.example",
+                "title": "",
+                "mail_progress": "false",
+                "label": [1],
+            },
+        },
+        {"scope": "private", "user": "anna", "config": {"label": "x"}},
+    ],
+    ids=json.dumps,
+)
+def test_unchanged_form_saves_the_same_observer(
+    console: Console, member: Member, configuration: dict[str, Any]
+) -> None:
+    put = {"channel": "app", "config": {"to": "anna"}, **configuration}
+    assert member.request("PUT", "/observers/same", json=put).status_code == 201
+    before = member.get("/observers/same").json()
+    page = console.open(member, "#/observers/same")
+    with page.expect_response(lambda response: response.request.method == "PUT") as saved:
+        page.get_by_role("button", name="Save").click()
+    assert saved.value.status == 200
+    after = member.get("/observers/same").json()
+    assert {**after, "since": 0} == {**before, "since": 0}
+
+
+@pytest.mark.parametrize(
+    ("types", "shown"),
+    [
+        ([["a b", "c,d", "*"], ["job"]], "a b/c,d/*\njob"),
+        ([], "[]"),
+        ([[]], "[[]]"),
+        ([[""]], '[[""]]'),
+    ],
+    ids=["lines", "none", "empty type", "empty subtype"],
+)
+def test_form_shows_the_patterns_that_it_saves(
+    console: Console, member: Member, types: list[list[str]], shown: str
+) -> None:
+    member.request("PUT", "/observers/shown", json={"channel": "app", "types": types, "config": {"to": "a"}})
+    page = console.open(member, "#/observers/shown")
+    field = page.get_by_label("Types")
+    assert field.input_value() == shown
+    field.fill(f"{shown} ")
+    with page.expect_response(lambda response: response.request.method == "PUT"):
+        page.get_by_role("button", name="Save").click()
+    assert member.get("/observers/shown").json()["types"] == types

@@ -21,12 +21,12 @@ const NAME_RULE = "Use 1 to 100 letters, digits, dots, hyphens and underscores; 
 export class ObserverForm {
   #observer;
   #fields = {};
+  #shown = new Map();
   #channelFields = h("div", { class: "form-part" });
 
   constructor(observer, changed) {
     this.#observer = observer ?? { channel: "app", scope: "private", config: {} };
     const known = this.#observer;
-    const types = (known.types ?? []).map((type) => (Array.isArray(type) ? typeText(type) : type)).join("\n");
     this.#fields.name = h("input", {
       id: "observer-name",
       value: known.name ?? "",
@@ -43,16 +43,16 @@ export class ObserverForm {
     this.#fields.types = h("textarea", {
       id: "observer-types",
       rows: 3,
-      value: types,
+      value: patternsText(known.types),
       placeholder: "job/finish/*\njob/clean/*",
       spellcheck: "false",
     });
     this.#fields.events = h("input", {
       id: "observer-events",
-      value: known.events ?? "",
+      value: listText(known.events),
       placeholder: "create, finish",
     });
-    this.#fields.nodes = h("input", { id: "observer-nodes", value: known.nodes ?? "", placeholder: "n1, n2" });
+    this.#fields.nodes = h("input", { id: "observer-nodes", value: listText(known.nodes), placeholder: "n1, n2" });
     this.#fields.filter = h("input", {
       id: "observer-filter",
       class: "mono",
@@ -62,6 +62,7 @@ export class ObserverForm {
       autocomplete: "off",
     });
     this.#fields.more = h("textarea", { id: "observer-more", rows: 2, spellcheck: "false", placeholder: "{}" });
+    for (const field of Object.values(this.#fields)) this.#shown.set(field, field.value);
     for (const name of ["channel", "scope"]) this.#fields[name].addEventListener("input", () => this.#drawChannel());
     this.element = h(
       "form",
@@ -97,25 +98,35 @@ export class ObserverForm {
 
   /** The configuration for PUT. Throws an Error if the JSON is invalid. */
   configuration() {
-    const value = (name) => this.#fields[name].value.trim();
-    const types = value("types")
-      .split(/[\s,]+/)
-      .filter(Boolean);
-    const made = { scope: value("scope"), channel: value("channel"), config: this.#config() };
-    if (types.length) made.types = types;
-    for (const name of ["events", "nodes", "filter"]) if (value(name)) made[name] = value(name);
-    if (made.scope === "private" && this.#observer.user) made.user = this.#observer.user;
+    const known = this.#observer;
+    const { scope, channel, types, events, nodes, filter } = this.#fields;
+    const made = { scope: scope.value, channel: channel.value, config: this.#config() };
+    made.types = this.#saved(types, known.types, parsedPatterns);
+    made.events = this.#saved(events, known.events);
+    made.nodes = this.#saved(nodes, known.nodes);
+    made.filter = this.#saved(filter, known.filter);
+    if (made.scope === "private" && known.user) made.user = known.user;
     return made;
   }
 
+  /** The value of `field` for PUT. An unchanged field keeps the value `known`, also if the field shows it differently. */
+  #saved(field, known, parse = (written) => written.trim() || undefined) {
+    return field.value === this.#shown.get(field) ? known : parse(field.value);
+  }
+
   #config() {
+    const known = this.#observer.config ?? {};
     const config = {};
     for (const [name] of FIELDS[this.#fields.channel.value]) {
       const field = this.#fields[`config-${name}`];
-      const written = field.isConnected ? field.value.trim() : "";
-      if (written) config[name] = written;
+      if (!field.isConnected) continue;
+      config[name] = this.#saved(field, known[name]);
     }
-    if (this.#fields.progress?.checked) config.mail_progress = "1";
+    const { progress } = this.#fields;
+    if (progress) {
+      const isKnown = progress.checked === mailsProgress(known);
+      config.mail_progress = isKnown ? known.mail_progress : progress.checked ? "1" : undefined;
+    }
     return { ...config, ...parsed(this.#fields.more.value) };
   }
 
@@ -127,10 +138,11 @@ export class ObserverForm {
     const rows = FIELDS[channel].map(([name, title, example]) => {
       this.#fields[`config-${name}`] = h("input", {
         id: `config-${name}`,
-        value: config[name] ?? "",
+        value: plainText(config[name]),
         placeholder: example,
         autocomplete: "off",
       });
+      this.#shown.set(this.#fields[`config-${name}`], this.#fields[`config-${name}`].value);
       return row(title, this.#fields[`config-${name}`]);
     });
     this.#fields.progress =
@@ -138,7 +150,7 @@ export class ObserverForm {
         ? h("input", {
             type: "checkbox",
             id: "config-progress",
-            checked: Boolean(config.mail_progress) && config.mail_progress !== "0",
+            checked: mailsProgress(config),
           })
         : null;
     put(
@@ -148,6 +160,38 @@ export class ObserverForm {
     );
     const rest = Object.entries(config).filter(([name]) => !named.includes(name) && name !== "mail_progress");
     this.#fields.more.value = rest.length ? JSON.stringify(Object.fromEntries(rest)) : "";
+  }
+}
+
+/** As text, because the fields of a configuration can have any JSON value. */
+const plainText = (value) => String(value ?? "");
+
+/** An empty list of job events or nodes means all of them. Without a list the observer also gets other events. */
+const listText = (list) => (list === "" ? "all" : plainText(list));
+
+const mailsProgress = (config) => !["", "0", "false", false, 0, null, undefined].includes(config.mail_progress);
+
+/** One pattern per line, or JSON if lines cannot express the patterns. */
+function patternsText(patterns) {
+  if (!patterns) return "";
+  const lines = patterns.map(typeText).join("\n");
+  const isExact = !lines.startsWith("[") && JSON.stringify(parsedPatterns(lines)) === JSON.stringify(patterns);
+  return isExact ? lines : JSON.stringify(patterns);
+}
+
+/** The patterns in `written`, or undefined if there are none. */
+function parsedPatterns(written) {
+  if (written.trim().startsWith("[")) return parsedPatternList(written);
+  const lines = written.split(/[\r\n]/).map((line) => line.trim());
+  const patterns = lines.filter(Boolean).map((line) => line.split("/"));
+  return patterns.length ? patterns : undefined;
+}
+
+function parsedPatternList(written) {
+  try {
+    return JSON.parse(written);
+  } catch {
+    throw new Error('Types: this is not a JSON list. Write it like [["job", "finish", "*"]].');
   }
 }
 
