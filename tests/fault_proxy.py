@@ -226,7 +226,9 @@ class CuttingProxy(_Proxy):
         cut_at = time.monotonic() + self._rng.uniform(0, MAX_CONNECTION_AGE_S)
         while data := server.recv(_RECEIVE_BYTES):
             if self.is_cutting and time.monotonic() > cut_at:
-                client.sendall(data[: self._rng.randrange(len(data))])
+                # Chromium accepts a head that is cut off. Its EventSource then gives up, because there is no Content-Type.
+                head_end = data.find(_HEAD_END) + len(_HEAD_END) if data.startswith(b"HTTP/") else 0
+                client.sendall(data[: max(head_end, self._rng.randrange(len(data)))])
                 self.cuts += 1
                 if self._rng.random() < 0.5:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
