@@ -19,29 +19,42 @@ from chalicelib.adapters.sqlite.files import FileGuard
 from chalicelib.domain.errors import Unusable
 
 SCHEMA_VERSION = 1
+"""Of all files but the log."""
+LOG_VERSION = 2
 MAX_IDLE_READERS = 8
 BUSY_TIMEOUT_S = 5.0
 
-LOG_SCHEMA = """
+UPGRADED_COLUMNS = (
+    "before INTEGER NOT NULL DEFAULT 0",
+    "by TEXT NOT NULL DEFAULT ''",
+    "key TEXT NOT NULL DEFAULT ''",
+    "digest TEXT NOT NULL DEFAULT ''",
+    "crc INTEGER NOT NULL DEFAULT -1",
+)
+"""Columns that version 0.1.0 did not have, with the values of commits that are not upgraded yet."""
+DELETED_KEYS_SCHEMA = """
+CREATE TABLE deleted_key (      -- idempotency keys of commits that retention has deleted within a day
+    key    TEXT NOT NULL,
+    place  INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    at     INTEGER NOT NULL,    -- EventId of the commit
+    PRIMARY KEY (key, place)
+) STRICT, WITHOUT ROWID;
+"""
+LOG_SCHEMA = f"""
 CREATE TABLE log (
     place INTEGER PRIMARY KEY,  -- server * 2**40 + session, so that a log is a contiguous range
     at    INTEGER NOT NULL,     -- EventId of the first event
     n     INTEGER NOT NULL,     -- number of events
     prev  INTEGER NOT NULL,     -- EventId of the last event of the previous session
     req   TEXT NOT NULL,        -- id of the request that wrote it
-    body  TEXT NOT NULL         -- the events, a JSON array with one event per line
+    body  TEXT NOT NULL,        -- the events, a JSON array with one event per line
+    -- before: number of events in the log before it. by: subject of the token that published it. key: the
+    -- Idempotency-Key, and digest: digest of its request. crc: CRC-32 of all columns, see Commit.checksum.
+    {", ".join(UPGRADED_COLUMNS)}
 ) STRICT;
-CREATE TABLE receipt (
-    server  INTEGER NOT NULL,
-    key     TEXT NOT NULL,      -- the Idempotency-Key
-    digest  TEXT NOT NULL,      -- digest of the request
-    session INTEGER NOT NULL,   -- the commit that the request wrote
-    req     TEXT NOT NULL,      -- id of the request that wrote it
-    expires INTEGER NOT NULL,   -- seconds since 1970
-    PRIMARY KEY (server, key)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX receipt_expires ON receipt (expires);
-"""
+CREATE INDEX log_key ON log (key, place) WHERE key <> '';
+{DELETED_KEYS_SCHEMA}"""
 
 _TABLE_NAME = re.compile(r"CREATE TABLE (\w+)")
 
@@ -57,6 +70,7 @@ class Database:
         self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
     ) -> None:
         self._path = path
+        self._version = LOG_VERSION if schema == LOG_SCHEMA else SCHEMA_VERSION
         self._translate_errors = ErrorTranslator(path)
         self._schema = schema
         # In WAL mode COMMIT waits for the disk only with FULL. NORMAL may lose transactions, but never corrupts.
@@ -132,14 +146,14 @@ class Database:
         """Create the tables of a new file. Raise `Unusable` if the file is not a database of this schema."""
         connection.execute("BEGIN IMMEDIATE")
         version = connection.pragma("user_version")
-        if version > SCHEMA_VERSION:
+        if version > self._version:
             raise Unusable(
                 f"{self._path} was written by a newer version of Annals (format {version}). Use that version"
             )
         tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
         if version == 0 and not tables:
             connection.execute(self._schema)
-            connection.pragma("user_version", SCHEMA_VERSION)
+            connection.pragma("user_version", self._version)
         elif not tables.issuperset(_TABLE_NAME.findall(self._schema)):
             raise Unusable(f"{self._path} is a database of another application. Set DATA_DIR to another directory")
         connection.execute("COMMIT")

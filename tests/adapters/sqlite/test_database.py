@@ -13,7 +13,9 @@ from chalicelib.domain.errors import Unavailable, Unusable
 
 def test_text_that_is_not_utf8_is_reported_as_damage(tmp_path: Path) -> None:
     database = Database(tmp_path / "annals.sqlite")
-    database.write("INSERT INTO log VALUES (1, 1, 1, 0, 'r', CAST(x'5bff5d' AS TEXT))", ())
+    database.write(
+        "INSERT INTO log (place, at, n, prev, req, body) VALUES (1, 1, 1, 0, 'r', CAST(x'5bff5d' AS TEXT))", ()
+    )
     with pytest.raises(Unusable, match="is damaged: 'utf-8' codec can't decode byte 0xff"):
         database.query("SELECT body FROM log")
     assert database.query("SELECT place FROM log") == [(1,)]
@@ -35,7 +37,7 @@ def test_write_while_another_process_holds_the_lock_raises(tmp_path: Path) -> No
 def test_threads_share_a_database(tmp_path: Path) -> None:
     """More threads than idle connections read while others write."""
     database = Database(tmp_path / "annals.sqlite", durable=False)
-    insert = "INSERT INTO log VALUES (?, 1, 1, 0, 'r', '[]')"
+    insert = "INSERT INTO log (place, at, n, prev, req, body) VALUES (?, 1, 1, 0, 'r', '[]')"
 
     def work(number: int) -> bool:
         database.write(insert, (number,))
