@@ -30,7 +30,7 @@ _log = logging.getLogger("annals")
 
 def build(settings: Settings, clock: Clock) -> Components:
     check_library(allow_old=settings.allow_old_sqlite)
-    stores, receipts = _open_stores(settings.data_dir)
+    stores, receipts = _open_stores(settings.data_dir, clock)
     notifier = CommitNotifier()
     reader = LogReader(stores.log, stores.views, page_size(settings))
     appender = Appender(stores.log, clock, reader=reader, receipts=receipts)
@@ -46,14 +46,14 @@ def build(settings: Settings, clock: Clock) -> Components:
     return build_components(settings, clock, ignore_metric, stores, log, create_mailer)
 
 
-def _open_stores(folder: Path) -> tuple[Stores, Receipts]:
+def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
     upgrade_log(folder / "annals.sqlite", _log_progress)
     database = Database(folder / "annals.sqlite", busy_timeout_s=LOG_BUSY_TIMEOUT_S)
     views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
     # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
     # outbox file.
     outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
-    outbox_database = Database(folder / "outbox.sqlite", outbox_schema)
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(sqlite_outbox.upgrade,))
     log = SqliteLog(database)
 
     def close() -> None:
@@ -65,7 +65,7 @@ def _open_stores(folder: Path) -> tuple[Stores, Receipts]:
         log=log,
         views=sqlite_views.SqliteViews(views_database),
         progress=sqlite_views.SqliteViews(outbox_database),
-        outbox=sqlite_outbox.SqliteOutbox(outbox_database),
+        outbox=sqlite_outbox.SqliteOutbox(outbox_database, clock),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
         close=close,

@@ -1,6 +1,7 @@
 """A database file: errors and threads."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -67,3 +68,42 @@ def test_queries_leave_a_limited_number_of_open_connections(tmp_path: Path, monk
     names = [connection.filename for connection in apsw.connections()]
     assert names.count(str(tmp_path / "annals.sqlite")) == 1 + MAX_IDLE_READERS
     database.close()
+
+
+def test_old_file_is_upgraded_once_when_it_is_opened(tmp_path: Path) -> None:
+    path, runs = tmp_path / "data.sqlite", []
+
+    def add_size(connection: apsw.Connection) -> None:
+        runs.append("size")
+        connection.execute("ALTER TABLE thing ADD COLUMN size INTEGER")
+
+    def add_tag(connection: apsw.Connection) -> None:
+        runs.append("tag")
+        connection.execute("CREATE TABLE tag (name TEXT)")
+
+    first, second = "CREATE TABLE thing (name TEXT);", "CREATE TABLE thing (name TEXT, size INTEGER);"
+    with closing(Database(path, first)) as database:
+        database.write("INSERT INTO thing VALUES ('a')", ())
+    for _ in range(2):
+        with closing(
+            Database(path, f"{second} CREATE TABLE tag (name TEXT);", upgrades=(add_size, add_tag))
+        ) as database:
+            assert database.query("SELECT * FROM thing") == [("a", None)]
+            assert database.query("SELECT * FROM tag") == []
+    assert runs == ["size", "tag"]
+    with pytest.raises(Unusable, match=r"newer version of Annals \(format 3\)"):
+        Database(path, second, upgrades=(add_size,))
+
+
+def test_upgrade_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "data.sqlite"
+
+    def fail(connection: apsw.Connection) -> None:
+        connection.execute("DROP TABLE thing")
+        raise Unusable("no")
+
+    Database(path, "CREATE TABLE thing (name TEXT);").close()
+    with pytest.raises(Unusable, match="no"):
+        Database(path, "CREATE TABLE thing (name TEXT);", upgrades=(lambda _: None, fail))
+    with closing(Database(path, "CREATE TABLE thing (name TEXT);", upgrades=(lambda _: None,))) as database:
+        assert (database.query("SELECT * FROM thing"), database.query("PRAGMA user_version")) == ([], [(2,)])
