@@ -14,7 +14,7 @@ from chalicelib.domain.events.head import Head
 MAX_CHARACTER = "\U0010ffff"
 """`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
-VIEW_FORMAT = 5
+VIEW_FORMAT = 6
 """Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
 PROJECTOR = f"project-{VIEW_FORMAT}"
@@ -22,6 +22,7 @@ PROJECTOR = f"project-{VIEW_FORMAT}"
 
 LATEST_VIEW = "latest"
 BLOCKS_VIEW = "block"
+TIMES_VIEW = "time"
 SESSIONS_VIEW = "sessions"
 
 _GENERATION_UNIT = 2**44

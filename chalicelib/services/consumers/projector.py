@@ -13,6 +13,7 @@ from chalicelib.domain.views.record import (
     LATEST_VIEW,
     PROJECTOR,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
@@ -106,7 +107,7 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
+    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

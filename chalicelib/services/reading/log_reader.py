@@ -9,7 +9,7 @@ Threads: any thread may call any method. The page cache has no lock: a lost entr
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
 from chalicelib.domain.events.head import Head
@@ -18,13 +18,14 @@ from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
-from chalicelib.domain.views.block import Block, block_item_range
+from chalicelib.domain.views.block import time_item_range
 from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     MAX_CHARACTER,
     PROJECTOR,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
@@ -32,6 +33,7 @@ from chalicelib.domain.views.record import (
 )
 from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
+from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 
 T = TypeVar("T")
@@ -126,28 +128,30 @@ class LogReader:
         """
         if selection.selects_everything or self.log.head(start.server).session - start.session <= SCAN_THRESHOLD:
             return CommitRun(self.tail(start, limit), start)
-        checkpoint, ranges = self.read_views(
-            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, start.session, selection)
+        checkpoint, candidates = self.read_views(
+            start.server,
+            lambda checkpoint: self._candidates(checkpoint, selection, start.session, checkpoint.head.session),
         )
         if checkpoint.head.session <= start.session:
             return CommitRun(self.tail(start), start)
-        return CommitRun(chain(self._fetch(start.server, ranges), self.tail(checkpoint.head)), checkpoint.head)
+        return CommitRun(chain(candidates, self.tail(checkpoint.head)), checkpoint.head)
 
     def commits_before(self, start: Head, selection: Selection) -> Iterator[Commit]:
         """The commits up to `start`, latest first, without most of those that contain no selected event."""
         if selection.selects_everything:
             return verify_contiguous_backwards(self.log.read_backwards(start.server, start.session + 1))
-        checkpoint, ranges = self.read_views(
-            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, 0, selection)
+        checkpoint, candidates = self.read_views(
+            start.server,
+            lambda checkpoint: self._candidates(
+                checkpoint, selection, 0, min(start.session, checkpoint.head.session), backwards=True
+            ),
         )
         tail_length = max(start.session - checkpoint.head.session, 0)
-        last_indexed = min(start.session, checkpoint.head.session)
-        indexed = [(first, min(last, last_indexed)) for first, last in reversed(ranges) if first <= last_indexed]
         tail: Iterable[Commit] = ()
         if tail_length:
             commits = self.log.read_backwards(start.server, start.session + 1, tail_length)
             tail = verify_contiguous_backwards(commits)
-        return chain(tail, self._fetch(start.server, indexed, backwards=True))
+        return chain(tail, candidates)
 
     def position_at(self, server: int, event_id: int) -> Head:
         """Head of the log as of `event_id`: the last commit without an event after `event_id`."""
@@ -176,49 +180,50 @@ class LogReader:
         """Whether the views of `checkpoint` were replaced by rebuilt ones."""
         return load_checkpoint(PROJECTOR, checkpoint.head.server, self.views).generation != checkpoint.generation
 
-    def _candidate_ranges(self, checkpoint: Checkpoint, after: int, selection: Selection) -> list[tuple[int, int]]:
-        """Ranges (first and last session) of the commits after `after` that may contain a selected event.
+    def _candidates(
+        self, checkpoint: Checkpoint, selection: Selection, after: int, end: int, backwards: bool = False
+    ) -> Iterator[Commit]:
+        """The commits after `after` and up to `end` that may contain a selected event.
 
-        Commits after the checkpoint are left out, because the views do not know all of them.
+        `end` is not after the checkpoint, because the views do not know all later commits. The commits, and the blocks
+        that lead to them, are read as the caller iterates.
         """
-        refs, end = selection.object_refs, checkpoint.head.session
-        if refs is not None:
-            sessions = {session for ref in refs for session in self.sessions_of(checkpoint, ref)}
-            return [(session, session) for session in sorted(sessions) if after < session <= end]
-        records = self.views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)
-        blocks = (Block.from_record(record) for record in records if record.version > after)
-        return [
-            (max(block.first_session, after + 1), min(block.last_session, end))
-            for block in blocks
-            if block.first_session <= end and block.may_contain(selection)
-        ]
-
-    def _fetch(self, server: int, ranges: Iterable[tuple[int, int]], backwards: bool = False) -> Iterator[Commit]:
-        """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in one call."""
-        singles: list[int] = []
-        for first, last in ranges:
-            if first == last:
-                singles.append(first)
-                continue
-            yield from self.log.commits(server, singles)
-            singles = []
-            length = last - first + 1
-            commits = (
-                self.log.read_backwards(server, last + 1, length)
-                if backwards
-                else self.log.read(server, first - 1, length)
+        server, refs = checkpoint.head.server, selection.object_refs
+        if refs is None:
+            view = checkpoint.view_name(BLOCKS_VIEW)
+            return self._fetch(
+                server, BlockSearch(self.views, view, selection, after, end, backwards).ranges(), backwards
             )
-            # If commits of the range are deleted meanwhile, the read continues beyond its end.
-            yield from (commit for commit in commits if first <= commit.session <= last)
-        yield from self.log.commits(server, singles)
+        sessions = {session for ref in refs for session in self.sessions_of(checkpoint, ref)}
+        selected = sorted((session for session in sessions if after < session <= end), reverse=backwards)
+        return self.log.commits(server, selected)
+
+    def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
+        """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""
+        for is_single, group in groupby(ranges, key=lambda sessions: sessions[0] == sessions[1]):
+            if is_single:
+                for batch in growing_batches(group):
+                    yield from self.log.commits(server, [session for session, _ in batch])
+            else:
+                for first, last in group:
+                    yield from self._read_range(server, first, last, backwards)
+
+    def _read_range(self, server: int, first: int, last: int, backwards: bool) -> Iterator[Commit]:
+        length = last - first + 1
+        if backwards:
+            commits = self.log.read_backwards(server, last + 1, length)
+        else:
+            commits = self.log.read(server, first - 1, length)
+        # If commits of the range are deleted, the read continues beyond its end.
+        return takewhile(lambda commit: first <= commit.session <= last, commits)
 
     def _search_bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:
         """A commit before and a session after `event_id`, found by the minute of the EventId."""
-        view = load_checkpoint(PROJECTOR, server, self.views).view_name(BLOCKS_VIEW)
-        minute, next_minute = block_item_range(event_id)
+        view = load_checkpoint(PROJECTOR, server, self.views).view_name(TIMES_VIEW)
+        minute, next_minute = time_item_range(event_id)
         before = next(self.views.range(view, "", minute, backwards=True), None)
         after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
         earlier = head_at(self.log, server, before.version if before else 0)
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
-        return earlier, min(later, Block.from_record(after).first_session) if after else later
+        return earlier, min(later, after.version) if after else later
