@@ -71,6 +71,10 @@ class Checkpoint:
         generation, session = divmod(record.version, _GENERATION_UNIT)
         return cls(Head(server, session, data["n"], data["last"]), generation, record.version, data.get("part", ""))
 
+    def follows(self, earlier: "Checkpoint") -> bool:
+        """Whether the views of `earlier` still exist and were only extended since."""
+        return self.generation == earlier.generation and self.head.session >= earlier.head.session
+
     def at(self, head: Head, part: str = "") -> Self:
         """The same checkpoint at another position."""
         return replace(self, head=head, part=part)

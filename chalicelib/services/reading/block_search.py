@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.block import Block, BlockId
+from chalicelib.domain.views.record import Record
 from chalicelib.services.ports import Views
 
 T = TypeVar("T")
@@ -34,26 +35,29 @@ class BlockSearch:
     end: int
     backwards: bool = False
 
-    def ranges(self) -> Iterator[SessionRange]:
+    @property
+    def root(self) -> BlockId:
+        return BlockId.root(self.end)
+
+    def ranges(self, root: Record | None) -> Iterator[SessionRange]:
         """The ranges that may contain a selected event, in reading order. Blocks are read as the caller iterates."""
         if self.selection.types is None:
             return iter([(self.after + 1, self.end)] if self.after < self.end else [])
-        return self._search([BlockId.root(self.end)])
+        return self._search_block(self.root, root)
 
     def _search(self, block_ids: Iterable[BlockId]) -> Iterator[SessionRange]:
         for batch in growing_batches(block_ids):
             records = self.views.get(self.view, [block_id.item for block_id in batch])
             for block_id in batch:
-                record = records.get(block_id.item)
-                if record is None:
-                    # Retention has deleted its commits, or the views were rebuilt and these are being deleted. The log
-                    # itself is always right.
-                    yield max(block_id.first_session, self.after + 1), min(block_id.last_session, self.end)
-                elif block_id.level:
-                    yield from self._search(self._children(block_id, Block.from_record(record)))
-                else:
-                    children = self._children(block_id, Block.from_record(record))
-                    yield from _join([child.number for child in children])
+                yield from self._search_block(block_id, records.get(block_id.item))
+
+    def _search_block(self, block_id: BlockId, record: Record | None) -> Iterator[SessionRange]:
+        if record is None:
+            # Retention has deleted its commits, or the views were rebuilt and these are being deleted. The log itself
+            # is always right.
+            return iter([(max(block_id.first_session, self.after + 1), min(block_id.last_session, self.end))])
+        children = self._children(block_id, Block.from_record(record))
+        return self._search(children) if block_id.level else iter(_join([child.number for child in children]))
 
     def _children(self, block_id: BlockId, block: Block) -> list[BlockId]:
         """The children that may contain a selected event, in reading order."""

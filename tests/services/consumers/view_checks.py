@@ -106,10 +106,11 @@ def assert_blocks(commits: Sequence[Commit], views: Views, checkpoint: Checkpoin
     view = checkpoint.view_name(BLOCKS_VIEW)
     for event_type, sessions in sessions_by_type.items():
         search = BlockSearch(views, view, Selection(types=(event_type,)), commits[0].session - 1, commits[-1].session)
-        found = {session for first, last in search.ranges() for session in range(first, last + 1)}
+        root = views.get(view, [search.root.item])[search.root.item]
+        found = {session for first, last in search.ranges(root) for session in range(first, last + 1)}
         assert sessions <= found <= {commit.session for commit in commits}
     search = BlockSearch(views, view, Selection(types=(("no", "such", "type"),)), 0, commits[-1].session)
-    assert list(search.ranges()) == []
+    assert list(search.ranges(views.get(view, [search.root.item])[search.root.item])) == []
 
 
 def assert_times(commits: Sequence[Commit], records: Sequence[Record]) -> None:

@@ -18,7 +18,7 @@ from chalicelib.domain.views.block import BlockId
 from chalicelib.domain.views.record import BLOCKS_VIEW, PROJECTOR, Record
 from chalicelib.services.consumers.consumer import catch_up, load_checkpoint
 from chalicelib.services.consumers.projector import projector
-from chalicelib.services.reading.block_search import BlockSearch
+from chalicelib.services.reading.block_search import BlockSearch, SessionRange
 from chalicelib.services.reading.log_reader import LogReader
 from tests.builders import a_commit
 from tests.exactness.stores import CountingLog
@@ -55,13 +55,14 @@ class Installation:
 
     def search(self, selection: Selection, after: int = 0, end: int = COMMITS, backwards: bool = False) -> list[int]:
         """The sessions found."""
-        ranges = list(self.block_search(selection, after, end, backwards).ranges())
+        ranges = list(self.ranges(selection, after, end, backwards))
         step = -1 if backwards else 1
         return [session for first, last in ranges for session in list(range(first, last + 1))[::step]]
 
-    def block_search(self, selection: Selection, after: int, end: int, backwards: bool) -> BlockSearch:
+    def ranges(self, selection: Selection, after: int, end: int, backwards: bool) -> Iterator[SessionRange]:
         view = load_checkpoint(PROJECTOR, 1, self.views).view_name(BLOCKS_VIEW)
-        return BlockSearch(self.views, view, selection, after, end, backwards)
+        search = BlockSearch(self.views, view, selection, after, end, backwards)
+        return search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +121,7 @@ def test_search_for_unknown_type_reads_first_blocks_only(installation: Installat
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 def test_first_result_does_not_read_rest_of_tree(installation: Installation, backwards: bool) -> None:
-    ranges = installation.block_search(EVERY_TENTH, 0, COMMITS, backwards).ranges()
+    ranges = installation.ranges(EVERY_TENTH, 0, COMMITS, backwards)
     assert len(list(islice(ranges, 1))) == 1
     assert installation.views.blocks <= 2 * LEVELS
 
