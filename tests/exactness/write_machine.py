@@ -149,7 +149,8 @@ class WriteMachine(RuleBasedStateMachine):
         log_model = self.models[index]
         checkpoint = load_checkpoint(PROJECTOR, log_model.server, self.views)
         commits = list(self.log.read(log_model.server, checkpoint.head.session, max_commits))
-        projector(self.views).handle(checkpoint, commits)
+        if commits:
+            projector(self.views).handle(checkpoint, commits)
 
     @rule(
         index=log_indexes,

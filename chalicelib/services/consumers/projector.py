@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
@@ -17,6 +18,7 @@ from chalicelib.domain.views.record import (
     Checkpoint,
     ConditionalWrite,
     Record,
+    collection_of,
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
@@ -31,7 +33,7 @@ RecordKey = tuple[str, str]
 
 def projector(views: Views) -> Consumer:
     """The consumer that keeps the views up to date."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views))
+    return Consumer(PROJECTOR, lambda checkpoint, commits: [_project(checkpoint, commits, views)])
 
 
 def rebuild(
@@ -70,9 +72,10 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
-    """Apply the updates, and retry those whose record was changed concurrently."""
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> Checkpoint:
+    """Apply the updates, and retry those whose record was changed concurrently. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
+    collections = {collection for view, _ in pending if (collection := collection_of(view)) is not None}
     while pending:
         stored = _load(pending, views)
         archives: list[ConditionalWrite] = []
@@ -88,6 +91,7 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) ->
         views.put(archives)
         refused = views.put(writes)
         pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
+    return replace(checkpoint.at(commits[-1].head), collections=checkpoint.collections | collections)
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:

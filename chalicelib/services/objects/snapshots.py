@@ -150,6 +150,8 @@ def _stored_views(
 ) -> dict[ObjectRef, ObjectView]:
     views: dict[ObjectRef, ObjectView] = {}
     for collection, pattern in product(collections, query.patterns):
+        if collection not in checkpoint.collections:
+            continue
         view_name = checkpoint.view_name(objects_view(collection))
         ref = ObjectRef(collection, pattern.text)
         if vocabularies.is_unique(ref):

@@ -200,7 +200,11 @@ class LogReader:
             checkpoint, ranges = self._search_blocks(server, selection, after, end, backwards)
             return checkpoint, self._fetch(server, ranges, backwards)
         checkpoint, sessions = self.read_views(
-            server, lambda checkpoint: [self.sessions_of(checkpoint, ref) for ref in refs], is_complete=all
+            server,
+            lambda checkpoint: [
+                self.sessions_of(checkpoint, ref) for ref in refs if ref.collection in checkpoint.collections
+            ],
+            is_complete=all,
         )
         last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
         selected = {session for group in sessions for session in group if after < session <= last}

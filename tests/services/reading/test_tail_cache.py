@@ -9,7 +9,7 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import LogBroken
-from chalicelib.domain.events.event import encode
+from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
@@ -185,6 +185,26 @@ def test_object_of_unknown_path_is_looked_up_in_current_views(process: Process) 
     process.reset_counts()
     assert process.sessions(Selection(keys=("/none,1",))) == [PROJECTED + 1, PROJECTED + 2, PROJECTED + 3]
     assert process.views.checkpoints == 1
+
+
+def test_key_is_looked_up_in_existing_collections_only(process: Process) -> None:
+    process.sessions(KEY)
+    process.reset_counts()
+    assert process.sessions(KEY) == list(range(1, PROJECTED + 4))
+    assert process.views.records == 1
+
+
+def test_collection_that_is_newer_than_checkpoint_is_found(process: Process) -> None:
+    """Its first event follows the remembered checkpoint, and is projected before the next read."""
+    unknown = Selection(keys=("/other",))
+    process.sessions(unknown)
+    text = encode(NewEvent(type=("other",), key="/other")).decode()
+    process.stored.append([a_commit(PROJECTED + 4, at=4_000, prev=3_030, texts=(text,))], [], 0)
+    assert process.sessions(unknown)[-1] == PROJECTED + 4
+    process.project()
+    assert process.sessions(unknown)[-1] == PROJECTED + 4
+    process.now_s = CHECKPOINT_TTL_S
+    assert process.sessions(unknown) == [PROJECTED + 4]
 
 
 def test_reads_after_retention_deleted_cached_commits_are_exact(process: Process) -> None:
