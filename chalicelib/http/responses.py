@@ -104,12 +104,15 @@ def append_value(outcome: Appended | Head) -> dict[str, Any]:
 def event_seq(seq: EventSeq) -> Response:
     """A page of a feed as JobScheduler's EventSeq."""
     match seq:
-        case NonEmpty(event_id, wires):
-            text = f'{{"TYPE":"NonEmpty","eventId":{event_id},"eventSnapshots":[{",".join(wires)}]}}'
+        case NonEmpty(event_id, wires, more_follows):
+            more = _bool_json(more_follows)
+            text = (
+                f'{{"TYPE":"NonEmpty","eventId":{event_id},"moreFollows":{more},"eventSnapshots":[{",".join(wires)}]}}'
+            )
         case Torn(event_id):
             text = _torn_json(event_id)
-        case Empty(last_event_id):
-            text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}}}'
+        case Empty(last, more_follows):
+            text = f'{{"TYPE":"Empty","eventId":{last},"lastEventId":{last},"moreFollows":{_bool_json(more_follows)}}}'
     return Response(text, JSON, 200)
 
 
@@ -142,7 +145,7 @@ def sse_text(seq: EventSeq | None, after: int, is_page: bool) -> str:
 
 def query_page(page: Page) -> Response:
     """The result of one of Hat's queries."""
-    more = "false" if page.is_complete else "true"
+    more = _bool_json(not page.is_complete)
     text = f'{{"events":[{",".join(page.texts)}],"moreFollows":{more},"eventId":{page.event_id}}}'
     return Response(text, JSON, 200)
 
@@ -249,7 +252,11 @@ def _events_json(texts: Iterable[str], event_id: int) -> str:
 
 
 def _torn_json(event_id: int) -> str:
-    return f'{{"TYPE":"Torn","eventId":{event_id}}}'
+    return f'{{"TYPE":"Torn","eventId":{event_id},"moreFollows":true}}'
+
+
+def _bool_json(value: bool) -> str:
+    return "true" if value else "false"
 
 
 def _head_value(head: Head) -> dict[str, object]:

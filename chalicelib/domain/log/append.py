@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from chalicelib.domain.errors import BadInput, TooLarge
 from chalicelib.domain.events.event import Event, NewEvent, encode_all
@@ -24,7 +24,7 @@ RECEIPT_TTL_S = 24 * 3600
 class AppendCondition(Model):
     """Refuse the append if an event after `after` matches, so that no publisher acts on outdated knowledge."""
 
-    fail_if_events_match: Selection = Field(alias="failIfEventsMatch")
+    fail_if_events_match: SerializeAsAny[Selection] = Field(alias="failIfEventsMatch")
     after: EventId = 0
 
     def first_match(self, events: Iterable[Event]) -> Event | None:

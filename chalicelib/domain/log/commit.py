@@ -6,7 +6,7 @@ from typing import NamedTuple
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.body import join_body, split_body
-from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event import NO_TAGS, Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id, next_event_id
 from chalicelib.domain.lazy import lazy_property
@@ -72,7 +72,8 @@ class Commit(_StoredCommit):
         closing = f',"timestamp":"{timestamps.iso(self.at_us)}",'
         first = self.at_us - 1
         return [
-            f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:]}' for i, text in enumerate(self.texts, start=1)
+            f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:-1]}{"}" if text[-2:] == "]}" else NO_TAGS}'
+            for i, text in enumerate(self.texts, start=1)
         ]
 
 

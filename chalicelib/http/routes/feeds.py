@@ -43,6 +43,7 @@ def feed(
         selection,
         params.after,
         params.limit,
+        before=params.before,
         timeout_s=min(params.timeout, max_wait_s(context)),
         delay_s=min(params.delay, max_wait_s(context)),
         torn_before_us=_oldest_us(context, params),

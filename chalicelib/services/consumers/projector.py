@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED
+from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.projection import updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
@@ -105,7 +105,7 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
-    collections = (KEYED, *vocabularies.collections())
+    collections = (KEYED, TAGGED, *vocabularies.collections())
     for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
         while views.drop(checkpoint.view_name(kind)):
             pass

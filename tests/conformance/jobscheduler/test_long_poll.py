@@ -80,17 +80,18 @@ def non_empty(events: list[Json], event_id: int | None = None) -> Json:
     return {
         "TYPE": "NonEmpty",
         "eventId": events[-1]["eventId"] if event_id is None else event_id,
+        "moreFollows": False,
         "eventSnapshots": events,
     }
 
 
 def empty(event_id: int) -> Json:
-    return {"TYPE": "Empty", "eventId": event_id, "lastEventId": event_id}
+    return {"TYPE": "Empty", "eventId": event_id, "lastEventId": event_id, "moreFollows": False}
 
 
 def torn(event: Json) -> Json:
     """The response when `event` is the last deleted event."""
-    return {"TYPE": "Torn", "eventId": event["eventId"]}
+    return {"TYPE": "Torn", "eventId": event["eventId"], "moreFollows": True}
 
 
 @contextmanager
@@ -243,8 +244,8 @@ def test_torn_older_returns_torn_for_old_events(member: Member) -> None:  # J-Q2
     (young,) = publish(member, B)
     unlimited = poll(member, tornOlder="1h")
     assert unlimited == non_empty([*old, young])
-    assert poll(member, tornOlder="0.2s") == {"TYPE": "Torn", "eventId": young["eventId"]}
-    assert lines(member, tornOlder="0.2s") == [{"TYPE": "Torn", "eventId": young["eventId"]}]
+    assert poll(member, tornOlder="0.2s") == {"TYPE": "Torn", "eventId": young["eventId"], "moreFollows": True}
+    assert lines(member, tornOlder="0.2s") == [{"TYPE": "Torn", "eventId": young["eventId"], "moreFollows": True}]
     assert poll(member, tornOlder="60s", after=old[-1]["eventId"]) == non_empty([young])
 
 

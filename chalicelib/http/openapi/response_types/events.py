@@ -30,6 +30,7 @@ class Event(TypedDict):
     key: str | None
     sourceTimestamp: Time | None
     payload: Payload | None
+    tags: list[str]
 
 
 class Published(TypedDict):
@@ -66,6 +67,7 @@ class Empty(TypedDict):
     TYPE: Literal["Empty"]
     eventId: EventId
     lastEventId: EventId
+    moreFollows: bool
 
 
 class Torn(TypedDict):
@@ -73,6 +75,7 @@ class Torn(TypedDict):
 
     TYPE: Literal["Torn"]
     eventId: EventId
+    moreFollows: Literal[True]
 
 
 class InboxMessage(TypedDict):
