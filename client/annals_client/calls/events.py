@@ -52,15 +52,25 @@ def newest(
 ) -> Steps[Newest]:
     """The last `count` events, oldest first. Follow after its `event_id` to continue.
 
-    With `before`, the last events before that `event_id`. There may be fewer than `count` although `more_follows`,
-    because the size of a response is limited. The rest is before the first event.
+    With `before`, the last events before that `event_id`.
     """
-    position = [] if before is None else [("before", str(before))]
-    parameters = [*filter_parameters(types, keys, tags), *position, ("limit", str(-max(count, 1)))]
-    response = yield from send(policy, Request("GET", "/events", parameters))
-    document = response.json()
-    events = tuple(parse_event(event) for event in reversed(document.get("eventSnapshots", ())))
-    return Newest(events if count > 0 else (), document["eventId"], document.get("moreFollows", False))
+    filters = filter_parameters(types, keys, tags)
+    events: list[Event] = []
+    event_id: int | None = None
+    while True:
+        position = [] if before is None else [("before", str(before))]
+        limit = ("limit", str(min(len(events) - count, -1)))
+        response = yield from send(policy, Request("GET", "/events", [*filters, *position, limit]))
+        document = response.json()
+        page = [parse_event(event) for event in document.get("eventSnapshots", ())]
+        more_follows = document.get("moreFollows", False)
+        event_id = document["eventId"] if event_id is None else event_id
+        if count <= 0:
+            return Newest((), event_id, bool(page))
+        events += page
+        if len(events) >= count or not page or not more_follows:
+            return Newest(tuple(reversed(events)), event_id, more_follows)
+        before = page[-1].event_id  # The size of a response is limited.
 
 
 def follow(
