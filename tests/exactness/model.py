@@ -12,7 +12,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.queries.event_filter import AnySelection, ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 
 States = dict[ObjectRef, State | None]
@@ -89,6 +89,9 @@ def existing_objects(states: States) -> dict[str, State]:
 def is_selected(event: Event, selection: Selection) -> bool:
     if isinstance(selection, AnySelection):
         return any(is_selected(event, item) for item in selection.items)
+    if isinstance(selection, EitherSelection):
+        halves = ((selection.first_after, selection.first), (selection.second_after, selection.second))
+        return any(event.event_id > after and is_selected(event, half) for after, half in halves)
     event_type, key, _, _, tags = event.fields
     if not set(selection.tags or ()) <= set(tags):
         return False

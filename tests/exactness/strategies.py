@@ -9,7 +9,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.queries.event_filter import AnySelection, ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from tests.exactness import tally
 
@@ -183,7 +183,15 @@ event_keys = st.none() | st.lists(st.sampled_from([*_all_keys, "none"]), max_siz
 event_tags = st.none() | st.lists(st.sampled_from([*TAGS, "none"]), min_size=1, max_size=2, unique=True).map(tuple)
 items = st.builds(Selection, types=type_patterns, keys=event_keys, tags=event_tags)
 item_queries = items | st.lists(items, min_size=2, max_size=3).map(lambda items: AnySelection(items=tuple(items)))
+_far_positions = st.sampled_from([0, 0, 1_700_000_000_000_000])
 selections = st.one_of(
     item_queries,
+    st.builds(
+        EitherSelection,
+        first=items,
+        first_after=_far_positions,
+        second=item_queries,
+        second_after=_far_positions,
+    ),
     st.builds(ObjectSelection, types=type_patterns, collection=collections, query=path_queries),
 )
