@@ -7,7 +7,7 @@ from dataclasses import replace
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED
+from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.projection import updates
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
@@ -127,7 +127,7 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
-    collections = (KEYED, *vocabularies.collections())
+    collections = (KEYED, TAGGED, *vocabularies.collections())
     kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
     for kind in (*map(objects_view, collections), *kinds):
         while views.drop(checkpoint.view_name(kind)):

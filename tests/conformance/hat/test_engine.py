@@ -44,6 +44,7 @@ def test_register_together_shares_session_and_time(member: Member, server_number
                 "timestamp": timestamps.iso(at),
                 "sourceTimestamp": None,
                 "payload": None,
+                "tags": [],
             }
             for i in range(1, 6)
         ],
