@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
 
+from chalicelib.domain.errors import DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
@@ -31,6 +32,7 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 
@@ -39,6 +41,9 @@ T = TypeVar("T")
 MAX_CACHED_PAGES = 64
 MAX_CACHED_PAGE_BYTES = 64 * 1024
 """Larger pages are not cached."""
+
+MAX_DAMAGED_READS = 5
+"""After this many reads of damaged views the reader gives up. Each of them has made the projector start over."""
 
 SCAN_THRESHOLD = 128
 """Up to this number of commits, scanning the log is faster than using the views."""
@@ -102,18 +107,25 @@ class LogReader:
     def read_views(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
         """Call `read` with the checkpoint of the views, and return the checkpoint and the result.
 
-        Repeats the read if the views were rebuilt meanwhile, because the old ones are then being deleted.
+        Repeats the read if the views were rebuilt meanwhile, because the old ones are then being deleted, or if a part
+        of them is damaged, which is then rebuilt.
         """
+        failures = 0
         while True:
-            checkpoint = load_checkpoint(PROJECTOR, server, self.views)
             try:
+                checkpoint = self._load_checkpoint(server)
                 result = read(checkpoint)
+                if not self._is_outdated(checkpoint):
+                    return checkpoint, result
             except KeyError:
                 if not self._is_outdated(checkpoint):
                     raise
-                continue
-            if not self._is_outdated(checkpoint):
-                return checkpoint, result
+            except (DamagedRecord, ViewsReset) as damage:
+                failures += 1
+                if failures == MAX_DAMAGED_READS:
+                    raise
+                if isinstance(damage, DamagedRecord):
+                    heal(self.views, damage)
 
     def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
         """All commits after `head`, in order."""
@@ -172,6 +184,11 @@ class LogReader:
             archived = [*sessions, *archived]
         return [*archived, *view.recent_sessions]
 
+    def _load_checkpoint(self, server: int) -> Checkpoint:
+        """The checkpoint of the views. If they are empty, it is the start of the part of the log that is kept."""
+        checkpoint = load_checkpoint(PROJECTOR, server, self.views)
+        return checkpoint if checkpoint.head.session else checkpoint.at(self.log.start(server))
+
     def _is_outdated(self, checkpoint: Checkpoint) -> bool:
         """Whether the views of `checkpoint` were replaced by rebuilt ones."""
         return load_checkpoint(PROJECTOR, checkpoint.head.server, self.views).generation != checkpoint.generation
@@ -214,10 +231,14 @@ class LogReader:
 
     def _search_bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:
         """A commit before and a session after `event_id`, found by the minute of the EventId."""
-        view = load_checkpoint(PROJECTOR, server, self.views).view_name(BLOCKS_VIEW)
         minute, next_minute = block_item_range(event_id)
-        before = next(self.views.range(view, "", minute, backwards=True), None)
-        after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
+
+        def read(checkpoint: Checkpoint) -> tuple[Record | None, Record | None]:
+            view = checkpoint.view_name(BLOCKS_VIEW)
+            before = next(self.views.range(view, "", minute, backwards=True), None)
+            return before, next(self.views.range(view, next_minute, MAX_CHARACTER), None)
+
+        _, (before, after) = self.read_views(server, read)
         earlier = head_at(self.log, server, before.version if before else 0)
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
