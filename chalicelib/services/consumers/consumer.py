@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.errors import DamagedRecord, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import Checkpoint, checkpoints_view
+from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Clock, Measure, Views
 
 MAX_RUN_COMMITS = 200
@@ -176,6 +177,22 @@ def _run(
     limit: RunLimit,
     retention_head: Head | None,
     has_time: Callable[[], bool] = lambda: True,
+) -> _Run:
+    try:
+        return _run_undamaged(consumer, server, log, views, limit, retention_head, has_time)
+    except DamagedRecord as damaged:
+        heal(views, damaged)
+        return _Run([], has_more=False)
+
+
+def _run_undamaged(
+    consumer: Consumer,
+    server: int,
+    log: CommitSource,
+    views: Views,
+    limit: RunLimit,
+    retention_head: Head | None,
+    has_time: Callable[[], bool],
 ) -> _Run:
     checkpoint = load_checkpoint(consumer.name, server, views)
     head = checkpoint.head

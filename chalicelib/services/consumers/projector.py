@@ -23,10 +23,8 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
+from chalicelib.services.consumers.healing import REBUILD
 from chalicelib.services.ports import Log, Views
-
-REBUILD = "rebuild"
-"""Name of the consumer that rebuilds the views."""
 
 RecordKey = tuple[str, str]
 """View and item."""
@@ -57,13 +55,6 @@ def rebuild(
     # Delete all old generations, because a crashed rebuild or a late projector may have left records.
     for generation in range(1, load_checkpoint(PROJECTOR, server, views).generation):
         _delete_views(Checkpoint(Head(server), generation), views)
-
-
-def reset_views(server: int, views: Views) -> None:
-    """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
-    current = load_checkpoint(PROJECTOR, server, views)
-    newest = max(current.generation, load_checkpoint(REBUILD, server, views).generation)
-    views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
 
 
 def _start_generation(builder: str, start: Head, views: Views) -> None:

@@ -12,7 +12,7 @@ from itertools import islice
 from pydantic_core import from_json, to_json
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.errors import ConditionFailed, NotFound, TooLarge
+from chalicelib.domain.errors import ConditionFailed, DamagedRecord, NotFound, TooLarge
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import AppendCondition
@@ -20,11 +20,12 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection
-from chalicelib.domain.views.record import VIEW_FORMAT, Checkpoint, ConditionalWrite, Record
+from chalicelib.domain.views.record import Checkpoint, ConditionalWrite, Record
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import clean_event
 from chalicelib.services.consumers.consumer import Consumer, catch_up
+from chalicelib.services.consumers.healing import CLEAN, heal, open_jobs_view
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.objects.snapshots import object_snapshot
 from chalicelib.services.ports import Clock, Views
@@ -54,7 +55,7 @@ class JobTimeouts:
     @property
     def consumer(self) -> Consumer:
         """The consumer that tracks open jobs."""
-        return Consumer(f"clean-{VIEW_FORMAT}", self._handle)
+        return Consumer(CLEAN, self._handle)
 
     def run(self, server: int, kept: Head | None = None, between: Callable[[], None] = lambda: None) -> int:
         """Publish the `clean` events that are due and return how many.
@@ -62,14 +63,19 @@ class JobTimeouts:
         `kept` is the head before the first kept commit. `between` is called between runs of commits.
         """
         catch_up(self.consumer, server, self.reader.log, self.views, kept, between_runs=between)
-        cleaned = (1 for ref, last_us in self._timed_out(server) if self._clean(server, ref, last_us))
+        try:
+            timed_out = self._timed_out(server)
+        except DamagedRecord as damaged:
+            heal(self.views, damaged)
+            return 0
+        cleaned = (1 for ref, last_us in timed_out if self._clean(server, ref, last_us))
         return sum(islice(cleaned, MAX_PER_RUN))
 
     def _handle(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
         server = checkpoint.head.server
         pending = _events_by_item(commits)
         while pending:
-            stored = self.views.get(_view(server), sorted(pending))
+            stored = self.views.get(open_jobs_view(server), sorted(pending))
             changes = [_update_record(server, item, stored.get(item), events) for item, events in pending.items()]
             refused = self.views.put([change for change in changes if change is not None])
             pending = {change.record.item: pending[change.record.item] for change in refused}
@@ -78,7 +84,7 @@ class JobTimeouts:
         """Jobs and sets that are due, the longest overdue first, with the time of their last event."""
         now_us = self.clock() * 1000
         due: list[tuple[float, ObjectRef, float]] = []
-        for record in self.views.get(_view(server), [f"{n:02d}" for n in range(RECORD_COUNT)]).values():
+        for record in self.views.get(open_jobs_view(server), [f"{n:02d}" for n in range(RECORD_COUNT)]).values():
             for name, (last_us, timeout_s) in from_json(record.data).items():
                 due_us = last_us + (self.timeout_s if timeout_s is None else timeout_s) * 1_000_000
                 if due_us < now_us:
@@ -150,7 +156,7 @@ def _update_record(
             open_jobs[name] = [event.event_id, _own_timeout_s(fields)]
     if not new:
         return None
-    record = Record(_view(server), item, new[-1][1].id.session, to_json(open_jobs).decode())
+    record = Record(open_jobs_view(server), item, new[-1][1].id.session, to_json(open_jobs).decode())
     return ConditionalWrite(record, None if stored is None else stored.version)
 
 
@@ -158,7 +164,3 @@ def _own_timeout_s(fields: State) -> float | None:
     """The timeout in the job's properties. None if there is none or it is not a whole number."""
     text = fields["props"].get("clean_timeout", "")
     return float(text) if text.isascii() and text.isdecimal() else None
-
-
-def _view(server: int) -> str:
-    return f"{server}.{VIEW_FORMAT}/open"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby, takewhile, zip_longest
 from typing import TypeVar
 
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
@@ -32,6 +32,7 @@ from chalicelib.domain.views.record import (
     Record,
     objects_view,
 )
+from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
@@ -42,6 +43,9 @@ T = TypeVar("T")
 MAX_CACHED_PAGES = 64
 MAX_CACHED_PAGE_BYTES = 64 * 1024
 """Larger pages are not cached."""
+
+MAX_DAMAGED_READS = 5
+"""After this many reads of damaged views the reader gives up. Each of them has made the projector start over."""
 
 SCAN_THRESHOLD = 128
 """Up to this number of commits, scanning the log is faster than using the views."""
@@ -116,23 +120,27 @@ class LogReader:
         """Call `read` with a checkpoint of the views, and return the checkpoint and the result.
 
         If records may be missing in the result, the current checkpoint is loaded: rebuilt views may have replaced these
-        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing.
+        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing. It is
+        also repeated if a part of the views is damaged, which is then rebuilt.
         """
-        checkpoint = self._tails.checkpoint(server)
+        failures = 0
+        load = self._tails.checkpoint
         while True:
             try:
+                checkpoint = load(server)
+                load = self._tails.reload_checkpoint
                 result = read(checkpoint)
+                if is_complete(result) or load(server).follows(checkpoint):
+                    return checkpoint, result
             except KeyError:
-                current = self._tails.reload_checkpoint(server)
-                if current.follows(checkpoint):
+                if load(server).follows(checkpoint):
                     raise
-            else:
-                if is_complete(result):
-                    return checkpoint, result
-                current = self._tails.reload_checkpoint(server)
-                if current.follows(checkpoint):
-                    return checkpoint, result
-            checkpoint = current
+            except (DamagedRecord, ViewsReset) as damage:
+                failures += 1
+                if failures == MAX_DAMAGED_READS:
+                    raise
+                if isinstance(damage, DamagedRecord):
+                    heal(self.views, damage)
 
     def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
         """All commits after `head`, in order."""
@@ -265,7 +273,15 @@ class LogReader:
         checkpoint, (search, root) = self.read_views(
             server, read_root, is_complete=lambda result: result[1] is not None
         )
-        return checkpoint, search.ranges(root)
+        return checkpoint, self._heal_damage(search.ranges(root))
+
+    def _heal_damage(self, ranges: Iterator[SessionRange]) -> Iterator[SessionRange]:
+        """The ranges, which are read as the caller iterates. Raises `ViewsReset` if a record is damaged: read again."""
+        try:
+            yield from ranges
+        except DamagedRecord as damage:
+            heal(self.views, damage)
+            raise ViewsReset(str(damage)) from damage
 
     def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
         """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""
