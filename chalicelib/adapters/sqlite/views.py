@@ -24,6 +24,7 @@ _SELECT = 'SELECT view, item, "to", data FROM record'
 _INSERT = "INSERT INTO record VALUES (?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = 'UPDATE record SET "to" = ?, data = ? WHERE view = ? AND item = ? AND "to" = ?'
 
+_DELETE = "DELETE FROM record WHERE view = ? AND item = ?"
 _DROP = "DELETE FROM record WHERE view = ? AND item IN (SELECT item FROM record WHERE view = ? LIMIT ?)"
 
 
@@ -59,6 +60,11 @@ class SqliteViews:
             return []
         with self._database.transaction() as connection:
             return [change for change in changes if not _put(connection, change)]
+
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        if items:
+            with self._database.transaction() as connection:
+                connection.executemany(_DELETE, [(view, item) for item in items])
 
     def drop(self, view: str) -> int:
         with self._database.transaction() as connection:
