@@ -63,6 +63,7 @@ def _open_stores(folder: Path) -> Stores:
         outbox=sqlite_outbox.SqliteOutbox(outbox_database),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
+        last_sessions=log.last_sessions,
         close=close,
     )
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
 from chalicelib.services.consumers.projector import rebuild
+from chalicelib.services.jobs.job_timeouts import delete_retired_records
 from chalicelib.wiring import Components
 from infra.tools.progress import Progress
 
@@ -22,7 +23,9 @@ def rebuild_after(kept: Head, components: Components, progress: Callable[[int], 
     """
     if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
         return False
-    rebuild(kept.server, components.stores.log, components.stores.views, lambda done, _: progress(done), kept)
+    stores, enter_deadlines = components.stores, components.consumers.due.enter
+    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, enter_deadlines)
+    delete_retired_records(kept.server, stores.views)
     return True
 
 

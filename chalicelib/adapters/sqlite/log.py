@@ -24,6 +24,16 @@ _ROW = "(?, ?, ?, ?, ?, ?)"
 _INSERT_RECEIPT = "INSERT INTO receipt (server, key, digest, session, req, expires) VALUES (?, ?, ?, ?, ?, ?)"
 _SELECT_COMMIT = "SELECT place, at, n, prev, req, body FROM log"
 
+_LAST_PLACES = """
+WITH RECURSIVE last (place) AS (
+    SELECT max(place) FROM log
+    UNION ALL
+    SELECT (SELECT max(place) FROM log WHERE place < (last.place >> 40 << 40)) FROM last WHERE last.place IS NOT NULL
+)
+SELECT place FROM last WHERE place IS NOT NULL
+"""
+"""One index lookup per log: from the last commit of a log to the last commit before that log."""
+
 _Row = tuple[int, int, int, int, str, str]
 
 
@@ -42,6 +52,10 @@ class SqliteLog:
             return Head(server)
         place, at, n = rows[0]
         return Head(server, place % MAX_SESSIONS, n, at + n - 1)
+
+    def last_sessions(self) -> dict[int, int]:
+        """The last session of each log, by server."""
+        return {place // MAX_SESSIONS: place % MAX_SESSIONS for (place,) in self._database.query(_LAST_PLACES)}
 
     def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
         if commits and not receipts:
@@ -99,6 +113,8 @@ class SqliteLog:
         """
         last = min(session, self.head(server).session - 1)
         first = self.start(server).session + 1
+        if last < first:
+            return 0
         places = (_place(server, first), _place(server, min(last, first + MAX_DELETED_COMMITS - 1)))
         with self._database.transaction() as connection:
             connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places)

@@ -28,19 +28,39 @@ RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views) -> Consumer:
-    """The consumer that keeps the views up to date."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views))
+EnterDeadlines = Callable[[int, Sequence[Commit]], None]
+"""Enters the deadlines that follow from commits of a log in the due index."""
+
+
+def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
+    """An `EnterDeadlines` for views without a due index."""
+    del server, commits
+
+
+def projector(views: Views, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
+    """The consumer that keeps the views and the due index up to date."""
+
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
+        _project(checkpoint, commits, views)
+        enter_deadlines(checkpoint.head.server, commits)
+
+    return Consumer(PROJECTOR, handle)
 
 
 def rebuild(
-    server: int, log: Log, views: Views, progress: Callable[[int, int], None], retention_head: Head | None = None
+    server: int,
+    log: Log,
+    views: Views,
+    progress: Callable[[int, int], None],
+    retention_head: Head | None = None,
+    enter_deadlines: EnterDeadlines = enter_nothing,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
-    builder = Consumer(REBUILD, projector(views).handle)
+    # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
+    builder = Consumer(REBUILD, projector(views, enter_deadlines).handle)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
