@@ -177,5 +177,5 @@ def _crash() -> None:
     raise Crash
 
 
-TimeoutMachine.TestCase.settings = settings(max_examples=300, stateful_step_count=50, deadline=None)
+TimeoutMachine.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 test_closed_jobs_match_naive_model = TimeoutMachine.TestCase
