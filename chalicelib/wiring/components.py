@@ -50,6 +50,8 @@ class Stores:
     last_sessions: Callable[[], Mapping[int, int]]
     """The last session of each log, by server. On AWS the stream reports the logs that grow."""
     close: Callable[[], None]
+    has_receipts_in_views: bool
+    """Whether the views contain the idempotency keys. On one machine the log has an index of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +134,7 @@ def build_log_services(
     appender: Appender,
     publisher: Publisher,
 ) -> LogServices:
-    organizations = Organizations(reader.log, appender, reader.views)
+    organizations = Organizations(reader.log, appender, reader)
     return LogServices(
         reader=reader,
         retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
@@ -168,7 +170,7 @@ def build_components(
 def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
     timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
     due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
-    return ConsumerServices(projector(stores.views, due.enter), due)
+    return ConsumerServices(projector(stores.views, stores.has_receipts_in_views, due.enter), due)
 
 
 def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log: LogServices) -> JobServices:
@@ -181,7 +183,7 @@ def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log:
         first_page_only=not settings.streams,
     )
     return JobServices(
-        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock),
+        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock, log.appender.has_receipt),
         push_feeds=PushFeeds(log.reader, log.retention, clock, feed_settings, measure),
     )
 

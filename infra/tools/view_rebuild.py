@@ -23,8 +23,9 @@ def rebuild_after(kept: Head, components: Components, progress: Callable[[int], 
     """
     if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
         return False
-    stores, enter_deadlines = components.stores, components.consumers.due.enter
-    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, enter_deadlines)
+    stores, due = components.stores, components.consumers.due
+    with_receipts = stores.has_receipts_in_views
+    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, with_receipts, due.enter)
     delete_retired_records(kept.server, stores.views)
     return True
 

@@ -2,20 +2,24 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED
 from chalicelib.domain.views.projection import updates
+from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
     PROJECTOR,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
+    collection_of,
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
@@ -37,12 +41,16 @@ def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
     del server, commits
 
 
-def projector(views: Views, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
-    """The consumer that keeps the views and the due index up to date."""
+def projector(views: Views, with_receipts: bool = True, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
+    """The consumer that keeps the views and the due index up to date.
 
-    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
-        _project(checkpoint, commits, views)
+    A log that finds idempotency keys itself needs no receipts.
+    """
+
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
+        projected = _project(checkpoint, commits, views, with_receipts)
         enter_deadlines(checkpoint.head.server, commits)
+        return [projected]
 
     return Consumer(PROJECTOR, handle)
 
@@ -53,6 +61,7 @@ def rebuild(
     views: Views,
     progress: Callable[[int, int], None],
     retention_head: Head | None = None,
+    with_receipts: bool = True,
     enter_deadlines: EnterDeadlines = enter_nothing,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
@@ -60,7 +69,7 @@ def rebuild(
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
     # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
-    builder = Consumer(REBUILD, projector(views, enter_deadlines).handle)
+    builder = Consumer(REBUILD, projector(views, with_receipts, enter_deadlines).handle)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
@@ -89,9 +98,12 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
-    """Apply the updates, and retry those whose record was changed concurrently."""
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
+    """Apply the updates, and retry those whose record was changed concurrently. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
+    collections = {collection for view, _ in pending if (collection := collection_of(view)) is not None}
+    if with_receipts:
+        pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
         archives: list[ConditionalWrite] = []
@@ -101,12 +113,22 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) ->
             new_records = update(record)
             archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
             version = None if record is None else record.version
-            writes += (ConditionalWrite(new_record, version) for new_record in new_records[-1:])
+            writes += (ConditionalWrite(new, version, expires_s(new)) for new in new_records[-1:])
         # Archives are written first, because the updated record refers to them.
         # A refused archive record is already stored with the same content, which its key determines.
         views.put(archives)
         refused = views.put(writes)
         pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
+    head = _count_events(checkpoint.head, commits)
+    return replace(checkpoint.at(head), collections=checkpoint.collections | collections)
+
+
+def _count_events(before: Head, commits: Sequence[Commit]) -> Head:
+    """The head after the commits, with its position. Commits of version 0.1.0 on DynamoDB do not know theirs."""
+    head = commits[-1].head
+    if head.position is not None or before.position is None or commits[0].session != before.session + 1:
+        return head
+    return head._replace(known_position=before.position + sum(commit.event_count for commit in commits))
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
@@ -126,7 +148,8 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
+    kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
+    for kind in (*map(objects_view, collections), *kinds):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

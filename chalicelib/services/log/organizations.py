@@ -19,20 +19,19 @@ from chalicelib.domain.organizations.organization import (
     name_from_key,
 )
 from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import PROJECTOR, Checkpoint, Record, objects_view
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.domain.views.record import Checkpoint, Record, objects_view
 from chalicelib.services.log.appender import Appender
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Log
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 
 
 class Organizations:
     """The directory: the log of server 0. Its entries never change, so those that were read are cached."""
 
-    def __init__(self, log: Log, appender: Appender, views: Views | None = None) -> None:
+    def __init__(self, log: Log, appender: Appender, reader: LogReader | None = None) -> None:
         self._log = log
         self._appender = appender
-        self._reader = LogReader(log, views or NoViews())
+        self._reader = reader or LogReader(log, NoViews())
         self._servers: dict[str, int] = {}
         self._names: dict[int, str] = {}
         self._head = Head(DIRECTORY_SERVER)
@@ -97,18 +96,17 @@ class Organizations:
         keys = self._unknown_keys(names)
         if keys and self._head.session:
             self._read_on()
-            return
-        if keys:
-            checkpoint = load_checkpoint(PROJECTOR, DIRECTORY_SERVER, self._reader.views)
-            self._cache_records(self._read_views(checkpoint, keys))
-            keys = self._unknown_keys(names)
-        if keys:
-            # The others do not exist, or are not in the views yet, or the views are being replaced: read exactly.
-            checkpoint, records = self._reader.read_views(DIRECTORY_SERVER, lambda now: self._read_views(now, keys))
+        elif keys:
+            checkpoint, records = self._reader.read_views(
+                DIRECTORY_SERVER,
+                lambda checkpoint: self._read_views(checkpoint, keys),
+                is_complete=lambda records: len(records) == len(keys),
+            )
             self._cache_records(records)
-            if checkpoint.head.session:
+            # The others do not exist, or are not in the views yet.
+            if len(records) < len(keys) and checkpoint.head.session:
                 self._cache(self._reader.tail(checkpoint.head))
-            else:
+            elif len(records) < len(keys):
                 self._read_on()
 
     def _unknown_keys(self, names: Sequence[str]) -> list[str]:

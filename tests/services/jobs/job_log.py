@@ -44,7 +44,8 @@ class JobLog:
     def new_job_publisher(self, log: Log | None = None) -> JobPublisher:
         """A publisher with an empty cache, as in a new process."""
         publisher = self.publisher if log is None else self._new_publisher(log)
-        return JobPublisher(publisher, self.reader, Retention(self.log, self.world.clock), self.world.clock)
+        retention, has_receipt = Retention(self.log, self.world.clock), self.world.appender(self.log).has_receipt
+        return JobPublisher(publisher, self.reader, retention, self.world.clock, has_receipt)
 
     @property
     def reader(self) -> LogReader:
@@ -89,7 +90,7 @@ class JobLog:
     def project(self, due: DueIndex | None = None) -> None:
         """Update the views and the due index."""
         due = due or self.due_index()
-        catch_up(projector(due.views, due.enter), self.server, self.log, due.views)
+        catch_up(projector(due.views, enter_deadlines=due.enter), self.server, self.log, due.views)
 
     def state(self, collection: str, number: int) -> State:
         """The full state of a job or a job set."""

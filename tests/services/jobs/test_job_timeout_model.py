@@ -81,13 +81,13 @@ class TimeoutMachine(RuleBasedStateMachine):
     @rule(server=Servers, commits=st.integers(1, 4))
     def project(self, server: int, commits: int) -> None:
         due = self._due_index()
-        run_once(projector(self.views, due.enter), server, self._log, self.views, commits)
+        run_once(projector(self.views, enter_deadlines=due.enter), server, self._log, self.views, commits)
 
     @rule(server=Servers, writes=st.integers(1, 6))
     def crash_projector(self, server: int, writes: int) -> None:
         views = self._intercepted_views(CallOnce(writes, _crash))
         with suppress(Crash):
-            run_once(projector(views, self._due_index(views).enter), server, self._log, views, 3)
+            run_once(projector(views, enter_deadlines=self._due_index(views).enter), server, self._log, views, 3)
 
     @rule()
     def run_worker(self) -> None:
@@ -107,7 +107,7 @@ class TimeoutMachine(RuleBasedStateMachine):
 
     @rule(server=Servers)
     def rebuild_views(self, server: int) -> None:
-        rebuild(server, self._log, self.views, lambda *_: None, None, self._due_index().enter)
+        rebuild(server, self._log, self.views, lambda *_: None, enter_deadlines=self._due_index().enter)
 
     @rule(server=Servers)
     def reset_views(self, server: int) -> None:

@@ -14,6 +14,7 @@ from chalicelib.services.admin.health import HealthCheck
 from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector, reset_views
 from chalicelib.services.log.organizations import Organizations
+from chalicelib.services.reading.log_reader import LogReader
 from tests.exactness.stores import CountingLog, RecordingViews
 from tests.services.fakes import NOW, OvertakenLog, World, append, keys
 
@@ -110,10 +111,13 @@ def test_server_after_projected_part_is_found(log: SqliteLog, sqlite_views: Sqli
     """The views lag behind the directory, or were reset."""
     create_all(log, world, *(f"org-{n}" for n in range(200)))
     run_once(projector(sqlite_views), DIRECTORY_SERVER, log, sqlite_views, limit=150)
-    found = [Organizations(log, world.appender(log), sqlite_views).server(f"org-{n}") for n in (0, 149, 150, 199)]
+    found = [
+        Organizations(log, world.appender(log), LogReader(log, sqlite_views)).server(f"org-{n}")
+        for n in (0, 149, 150, 199)
+    ]
     assert found == [1, 150, 151, 200]
     reset_views(DIRECTORY_SERVER, sqlite_views)
-    organizations = Organizations(log, world.appender(log), sqlite_views)
+    organizations = Organizations(log, world.appender(log), LogReader(log, sqlite_views))
     assert [organizations.server(f"org-{n}") for n in (0, 149, 150, 199)] == found
     with pytest.raises(NoSuchOrganization):
         organizations.server("org-200")
@@ -162,8 +166,8 @@ def count_reads(log: SqliteLog, views: SqliteViews, world: World) -> tuple[Organ
     def add_read() -> None:
         reads.append(None)
 
-    counting_views = RecordingViews(views, Counter(), add_read)
-    return Organizations(CountingLog(log, add_read), world.appender(log), counting_views), reads
+    counting_log, counting_views = CountingLog(log, add_read), RecordingViews(views, Counter(), add_read)
+    return Organizations(counting_log, world.appender(log), LogReader(counting_log, counting_views)), reads
 
 
 def test_health_heads_lists_head_of_each_log(organizations: Organizations, log: SqliteLog, world: World) -> None:
