@@ -246,5 +246,22 @@ class SignInRequest(Model):
     code: Annotated[str, Field(min_length=1, max_length=200)]
 
 
+class HealthParameters(Model):
+    """The query of the health check. The next page starts after the last server number."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=100)] = 10
+    after: Annotated[WholeNumber, Field(ge=0, lt=2**40)] = 0
+
+
+class SystemParameters(Model):
+    """The query of the system's status. With `limit` or `after`, the organizations are ordered by name.
+
+    The next page starts after the last name.
+    """
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] | None = None
+    after: Annotated[str, Field(max_length=200)] = ""
+
+
 class NoParameters(Model):
     """The query of routes without parameters."""

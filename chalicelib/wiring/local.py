@@ -70,6 +70,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
         outbox=sqlite_outbox.SqliteOutbox(outbox_database, clock),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
+        last_sessions=log.last_sessions,
         close=close,
         has_receipts_in_views=False,
     )

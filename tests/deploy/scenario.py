@@ -110,6 +110,10 @@ def append(annals: Installation) -> None:
     # These two jobs send no more events.
     post(_job("create", 303, props={"clean_timeout": "0"}), vocabulary="job")
     post(_job("create", 304, props={"clean_timeout": "0"}, params=LARGE), vocabulary="job")
+    # The deadline of this set is moved before it has passed.
+    for timeout in ("0", "3600"):
+        silent_set = {"event": "createJobSet", "id": 8, "node": "n1", "jobs": [], "props": {"clean_timeout": timeout}}
+        post({"events": [silent_set]}, vocabulary="job")
     annals.request("POST", "/events", {"events": []})
 
 

@@ -27,6 +27,7 @@ _SELECT = 'SELECT view, item, "to", data, crc FROM record'
 _INSERT = "INSERT INTO record VALUES (?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = 'UPDATE record SET "to" = ?, data = ?, crc = ? WHERE view = ? AND item = ? AND "to" = ?'
 
+_DELETE = "DELETE FROM record WHERE view = ? AND item = ?"
 _DROP = "DELETE FROM record WHERE view = ? AND item IN (SELECT item FROM record WHERE view = ? LIMIT ?)"
 
 
@@ -72,6 +73,11 @@ class SqliteViews:
             raise Unusable(str(problem))
         if damaged is not None:
             raise DamagedRecord(*damaged, 0)
+
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        if items:
+            with self._database.transaction() as connection:
+                connection.executemany(_DELETE, [(view, item) for item in items])
 
     def drop(self, view: str) -> int:
         with self._database.transaction() as connection:

@@ -140,22 +140,6 @@ def catch_up(
     return not run.has_more
 
 
-def catch_up_together(
-    consumers: Sequence[Consumer],
-    server: int,
-    log: CommitSource,
-    views: Views,
-    retention_head: Head | None = None,
-    between_runs: Callable[[], None] = lambda: None,
-) -> None:
-    """Run several consumers alternately until the end of the log. With a `CachedCommitReader` they share each read."""
-    behind = list(consumers)
-    while behind := [
-        consumer for consumer in behind if _run(consumer, server, log, views, RunLimit(), retention_head).has_more
-    ]:
-        between_runs()
-
-
 def measure_lag(name: str, clock: Clock, measure: Measure) -> Callable[[Commit], None]:
     """Return a callback for `catch_up` that records the age of the last commit in milliseconds as metric `name`."""
     return lambda commit: measure(name, max(clock() - commit.at_us // 1000, 0))

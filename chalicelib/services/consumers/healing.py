@@ -8,19 +8,15 @@ import re
 
 from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.views.record import PROJECTOR, VIEW_FORMAT, Checkpoint, checkpoints_view
+from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view
 from chalicelib.services.ports import Views
 
 REBUILD = "rebuild"
 """Name of the consumer that rebuilds the views."""
-CLEAN = f"clean-{VIEW_FORMAT}"
-"""Name of the consumer that tracks open jobs."""
-OPEN_VIEW = "open"
-"""Kind of the view with the open jobs."""
 MAX_DAMAGED_RECORDS = 10
 """A store with more damaged checkpoints of one log is not healed."""
 
-_VIEW_NAME = re.compile(r"(?P<server>-?\d+)(?P<version>\.\d+(?:\.\d+)?)?/(?P<kind>.*)", re.DOTALL)
+_VIEW_NAME = re.compile(r"(?P<server>-?\d+)(?P<version>\.\d+(?:\.\d+)?)?/.*", re.DOTALL)
 
 _log = logging.getLogger("annals")
 
@@ -33,7 +29,7 @@ def heal(views: Views, damaged: DamagedRecord) -> None:
     server = int(name["server"])
     for _ in range(MAX_DAMAGED_RECORDS):
         try:
-            _start_over(server, name["version"] is not None, name["kind"], damaged, views)
+            _start_over(server, name["version"] is not None, damaged, views)
         except DamagedRecord as another:
             # A checkpoint that was read meanwhile.
             if another.view != checkpoints_view(server):
@@ -52,20 +48,10 @@ def reset_views(server: int, views: Views) -> None:
     views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
 
 
-def open_jobs_view(server: int) -> str:
-    return f"{server}.{VIEW_FORMAT}/{OPEN_VIEW}"
-
-
-def _start_over(server: int, is_view: bool, kind: str, damaged: DamagedRecord, views: Views) -> None:
+def _start_over(server: int, is_view: bool, damaged: DamagedRecord, views: Views) -> None:
     if damaged.view == checkpoints_view(server):
         _replace_checkpoint(damaged, server, views)
-    elif damaged.view == open_jobs_view(server):
-        # First the checkpoint: whatever happens next, the consumer reads the log again.
-        checkpoint = _load_checkpoint(CLEAN, server, views)
-        views.put([Checkpoint(Head(server)).to_write(CLEAN, checkpoint.record_version)])
-        while views.drop(damaged.view):
-            pass
-    elif is_view and kind != OPEN_VIEW:
+    elif is_view:
         reset_views(server, views)
     else:
         raise damaged
@@ -73,9 +59,9 @@ def _start_over(server: int, is_view: bool, kind: str, damaged: DamagedRecord, v
 
 def _replace_checkpoint(damaged: DamagedRecord, server: int, views: Views) -> None:
     """Replace a damaged checkpoint by one at the start of the log, with a generation that was not used yet."""
-    if damaged.item not in (PROJECTOR, REBUILD, CLEAN):
+    if damaged.item not in (PROJECTOR, REBUILD):
         raise damaged
-    generation = 1 if damaged.item == CLEAN else Checkpoint.generation_of(damaged.version) + 1
+    generation = Checkpoint.generation_of(damaged.version) + 1
     views.put([Checkpoint(Head(server), generation).to_write(damaged.item, damaged.version)])
 
 

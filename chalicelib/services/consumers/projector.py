@@ -30,9 +30,27 @@ RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views, with_receipts: bool = True) -> Consumer:
-    """The consumer that keeps the views up to date. A log that finds idempotency keys itself needs no receipts."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: [_project(checkpoint, commits, views, with_receipts)])
+EnterDeadlines = Callable[[int, Sequence[Commit]], None]
+"""Enters the deadlines that follow from commits of a log in the due index."""
+
+
+def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
+    """An `EnterDeadlines` for views without a due index."""
+    del server, commits
+
+
+def projector(views: Views, with_receipts: bool = True, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
+    """The consumer that keeps the views and the due index up to date.
+
+    A log that finds idempotency keys itself needs no receipts.
+    """
+
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
+        projected = _project(checkpoint, commits, views, with_receipts)
+        enter_deadlines(checkpoint.head.server, commits)
+        return [projected]
+
+    return Consumer(PROJECTOR, handle)
 
 
 def rebuild(
@@ -42,12 +60,14 @@ def rebuild(
     progress: Callable[[int, int], None],
     retention_head: Head | None = None,
     with_receipts: bool = True,
+    enter_deadlines: EnterDeadlines = enter_nothing,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
-    builder = Consumer(REBUILD, projector(views, with_receipts).handle)
+    # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
+    builder = Consumer(REBUILD, projector(views, with_receipts, enter_deadlines).handle)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)

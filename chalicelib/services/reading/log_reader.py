@@ -77,6 +77,9 @@ class NoViews:
         """Refuse all changes."""
         return list(changes)
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        pass
+
     def drop(self, view: str) -> int:
         del view
         return 0

@@ -78,6 +78,10 @@ class InterceptedViews:
             refused += self._views.put([change])
         return refused
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self._before(None)
+        self._views.delete(view, items)
+
     def drop(self, view: str) -> int:
         self._before(None)
         return self._views.drop(view)
