@@ -64,6 +64,8 @@ class Checkpoint:
     """How much of the commit after `head` is done, in the consumer's notation. Empty: nothing."""
     collections: frozenset[str] = frozenset()
     """The collections that have objects in the views. Readers need not look for objects of others."""
+    switched_at_ms: int = 0
+    """When these views replaced others that are not deleted yet. 0: there are none."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -73,7 +75,7 @@ class Checkpoint:
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
         head, collections = Head(server, session, data["n"], data["last"]), frozenset(data.get("c", ()))
-        return cls(head, generation, record.version, data.get("part", ""), collections)
+        return cls(head, generation, record.version, data.get("part", ""), collections, data.get("s", 0))
 
     def follows(self, earlier: "Checkpoint") -> bool:
         """Whether the views of `earlier` still exist and were only extended since."""
@@ -93,6 +95,7 @@ class Checkpoint:
         members: dict[str, object] = {"n": head.instance, "last": head.last_event_id}
         members |= {"part": self.part} if self.part else {}
         members |= {"c": sorted(self.collections)} if self.collections else {}
+        members |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
         data = to_json(members).decode()
         version = self.generation * _GENERATION_UNIT + head.session
         return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)

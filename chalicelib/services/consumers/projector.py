@@ -21,43 +21,72 @@ from chalicelib.domain.views.record import (
     collection_of,
     objects_view,
 )
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Views
 
 REBUILD = "rebuild"
 """Name of the consumer that rebuilds the views."""
+
+REPLACED_VIEWS_TTL_S = 300
+"""Views that were replaced by rebuilt ones are kept this long.
+
+Readers remember the checkpoint of the old views for a shorter time, see `tail_cache.py`, and a projector that is late
+would write incomplete records in place of deleted ones.
+"""
+MAX_DROPPED_RECORDS = 5_000
+"""How many records of replaced views a run of the projector deletes."""
 
 RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views) -> Consumer:
-    """The consumer that keeps the views up to date."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: [_project(checkpoint, commits, views)])
+def projector(views: Views, clock: Clock = wall_clock) -> Consumer:
+    """The consumer that keeps the views up to date, and deletes those that were replaced by rebuilt ones."""
+
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
+        new_checkpoint = _project(checkpoint, commits, views)
+        is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
+        if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):
+            return [replace(new_checkpoint, switched_at_ms=0)]
+        return [new_checkpoint]
+
+    return Consumer(PROJECTOR, handle)
 
 
 def rebuild(
-    server: int, log: Log, views: Views, progress: Callable[[int, int], None], retention_head: Head | None = None
+    server: int,
+    log: Log,
+    views: Views,
+    progress: Callable[[int, int], None],
+    retention_head: Head | None = None,
+    clock: Clock = wall_clock,
 ) -> None:
-    """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
+    """Rebuild all views of a server next to the old ones, then switch over atomically.
 
-    Concurrent rebuilds are safe: both continue the one that was started last.
+    The projector, or the next rebuild, deletes the old ones later. Concurrent rebuilds are safe: both continue the one
+    that was started last.
     """
     builder = Consumer(REBUILD, projector(views).handle)
+    if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
+        delete_replaced_views(server, views)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
-    _switch_over(builder.name, server, views)
-    # Delete all old generations, because a crashed rebuild or a late projector may have left records.
-    for generation in range(1, load_checkpoint(PROJECTOR, server, views).generation):
-        _delete_views(Checkpoint(Head(server), generation), views)
+    _switch_over(builder.name, server, views, clock())
 
 
-def reset_views(server: int, views: Views) -> None:
+def delete_replaced_views(server: int, views: Views) -> None:
+    """Delete all views but the current ones at once, even if readers still use them."""
+    _delete_replaced_views(load_checkpoint(PROJECTOR, server, views), views)
+
+
+def reset_views(server: int, views: Views, clock: Clock = wall_clock) -> None:
     """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
     current = load_checkpoint(PROJECTOR, server, views)
     newest = max(current.generation, load_checkpoint(REBUILD, server, views).generation)
-    views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
+    reset = Checkpoint(Head(server), newest + 1, switched_at_ms=clock())
+    views.put([reset.to_write(PROJECTOR, current.record_version)])
 
 
 def _start_generation(builder: str, start: Head, views: Views) -> None:
@@ -101,19 +130,30 @@ def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
     return {_key(record): record for view, items in items_by_view.items() for record in views.get(view, items).values()}
 
 
-def _switch_over(builder: str, server: int, views: Views) -> None:
+def _switch_over(builder: str, server: int, views: Views, now_ms: int) -> None:
     """Make the rebuilt views current. Retries if the projector moves its checkpoint at the same time."""
     while True:
         built, current = load_checkpoint(builder, server, views), load_checkpoint(PROJECTOR, server, views)
-        if current.generation >= built.generation or not views.put([built.to_write(PROJECTOR, current.record_version)]):
+        switched = replace(built, switched_at_ms=now_ms).to_write(PROJECTOR, current.record_version)
+        if current.generation >= built.generation or not views.put([switched]):
             return
 
 
-def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
+def _delete_replaced_views(current: Checkpoint, views: Views, max_records: int | None = None) -> bool:
+    """Delete the records of all earlier generations, about `max_records`. Returns whether none are left.
+
+    All of them, because a crashed rebuild or a late projector may have left records in any.
+    """
+    deleted = 0
     collections = (KEYED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW):
-        while views.drop(checkpoint.view_name(kind)):
-            pass
+    for generation in range(1, current.generation):
+        checkpoint = Checkpoint(Head(current.head.server), generation)
+        for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW):
+            while dropped := views.drop(checkpoint.view_name(kind)):
+                deleted += dropped
+                if max_records is not None and deleted >= max_records:
+                    return False
+    return True
 
 
 def _key(record: Record) -> RecordKey:

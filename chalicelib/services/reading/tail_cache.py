@@ -8,18 +8,20 @@ a store.
 """
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.consumer import load_checkpoint
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Views
 
 CHECKPOINT_TTL_S = 60.0
+"""Much shorter than `REPLACED_VIEWS_TTL_S` of the projector: views are not deleted while readers use them."""
 MAX_TAIL_COMMITS = 64
 """With more commits than this after the checkpoint, the next read loads the checkpoint again."""
 MAX_CACHED_COMMITS = 512
@@ -33,7 +35,7 @@ MAX_CACHED_LOGS = 1_000
 @dataclass(slots=True)
 class _CachedLog:
     checkpoint: Checkpoint
-    expires_s: float
+    expires_ms: int
     commits: list[Commit] = field(default_factory=list)
     """The commits after the checkpoint, without gaps."""
     characters: int = 0
@@ -71,12 +73,12 @@ class TailCache:
         log: Log,
         views: Views,
         checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = wall_clock,
     ) -> None:
         self._log = log
         self._views = views
         self._checkpoint_ttl_s = checkpoint_ttl_s
-        self._monotonic = monotonic
+        self._clock = clock
         self._lock = threading.Lock()
         self._logs: dict[int, _CachedLog] = {}
         """By server, the one whose checkpoint was loaded first at the beginning."""
@@ -86,19 +88,19 @@ class TailCache:
         """A checkpoint of the views, perhaps an earlier one, but not followed by many commits."""
         with self._lock:
             cached = self._logs.get(server)
-            if cached is not None and self._monotonic() < cached.expires_s and len(cached.commits) <= MAX_TAIL_COMMITS:
+            if cached is not None and self._clock() < cached.expires_ms and len(cached.commits) <= MAX_TAIL_COMMITS:
                 return cached.checkpoint
         return self.reload_checkpoint(server)
 
     def reload_checkpoint(self, server: int) -> Checkpoint:
         """The current checkpoint of the views."""
-        expires_s = self._monotonic() + self._checkpoint_ttl_s
+        expires_ms = self._clock() + int(self._checkpoint_ttl_s * 1000)
         checkpoint = load_checkpoint(PROJECTOR, server, self._views)
         with self._lock:
             cached = self._forget(server)
             commits = (cached.commits_after(checkpoint.head) if cached else None) or []
             size = sum(len(commit.body) for commit in commits)
-            self._logs[server] = _CachedLog(checkpoint, expires_s, commits, size)
+            self._logs[server] = _CachedLog(checkpoint, expires_ms, commits, size)
             self._grow(size)
         return checkpoint
 
@@ -123,6 +125,15 @@ class TailCache:
             with self._lock:
                 self._forget(head.server)
             raise
+
+    def known_position(self, server: int, event_id: int) -> Head | None:
+        """The last commit without an event after `event_id`. None if it is not cached."""
+        with self._lock:
+            cached = self._logs.get(server)
+            if cached is None or not cached.checkpoint.head.last_event_id <= event_id <= cached.end.last_event_id:
+                return None
+            index = bisect_right(cached.commits, event_id, key=lambda commit: commit.last_event_id)
+            return cached.commits[index - 1].head if index else cached.checkpoint.head
 
     def known_between(self, head: Head, end: Head) -> list[Commit] | None:
         """The commits after `head` and up to `end`. None if some are not cached."""
