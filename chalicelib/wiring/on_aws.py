@@ -48,7 +48,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         has_external_writes=lambda: True,
         close=lambda: None,
     )
-    reader = LogReader(dynamo_log, views, page_size(settings))
+    reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
     appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
     publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)

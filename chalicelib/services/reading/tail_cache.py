@@ -23,7 +23,7 @@ from chalicelib.services.ports import Clock, Log, Views
 CHECKPOINT_TTL_S = 60.0
 """Much shorter than `REPLACED_VIEWS_TTL_S` of the projector: views are not deleted while readers use them."""
 MAX_TAIL_COMMITS = 64
-"""With more commits than this after the checkpoint, the next read loads the checkpoint again."""
+"""With more commits than this after the checkpoint, or more than are cached, the next read loads it again."""
 MAX_CACHED_COMMITS = 512
 MAX_CACHED_CHARACTERS = 4_000_000
 """Limits of the cached commits of a log. A longer tail is read from the log."""
@@ -39,6 +39,8 @@ class _CachedLog:
     commits: list[Commit] = field(default_factory=list)
     """The commits after the checkpoint, without gaps."""
     characters: int = 0
+    is_full: bool = False
+    """Whether a commit was not cached because there is no room."""
 
     @property
     def end(self) -> Head:
@@ -57,8 +59,10 @@ class _CachedLog:
         """Add a commit if it is the next one and there is room. Returns by how much the cache has grown."""
         is_next = commit.session == self.end.session + 1 and commit.previous_event_id == self.end.last_event_id
         size = len(commit.body)
-        is_full = len(self.commits) == MAX_CACHED_COMMITS or self.characters + size > MAX_CACHED_CHARACTERS
-        if not is_next or is_full:
+        if not is_next:
+            return 0
+        self.is_full = len(self.commits) == MAX_CACHED_COMMITS or self.characters + size > MAX_CACHED_CHARACTERS
+        if self.is_full:
             return 0
         self.commits.append(commit)
         self.characters += size
@@ -88,7 +92,8 @@ class TailCache:
         """A checkpoint of the views, perhaps an earlier one, but not followed by many commits."""
         with self._lock:
             cached = self._logs.get(server)
-            if cached is not None and self._clock() < cached.expires_ms and len(cached.commits) <= MAX_TAIL_COMMITS:
+            is_short = cached is not None and not cached.is_full and len(cached.commits) <= MAX_TAIL_COMMITS
+            if cached is not None and is_short and self._clock() < cached.expires_ms:
                 return cached.checkpoint
         return self.reload_checkpoint(server)
 

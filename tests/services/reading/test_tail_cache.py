@@ -148,6 +148,17 @@ def test_checkpoint_is_loaded_again_after_many_commits(process: Process) -> None
     assert process.views.checkpoints == 1
 
 
+def test_checkpoint_is_loaded_again_after_large_commits(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each read would fetch the commits that are not cached."""
+    monkeypatch.setattr(tail_cache, "MAX_CACHED_CHARACTERS", 200)
+    process.state_event_id()
+    process.project()
+    process.reset_counts()
+    assert process.state_event_id() == 3_030
+    assert process.state_event_id() == 3_030
+    assert (process.views.checkpoints, process.log.fetched) == (1, 0)
+
+
 @pytest.mark.parametrize("extra", [0, 5], ids=["same commits", "more commits"])
 def test_reads_after_rebuild_are_exact(process: Process, extra: int) -> None:
     """The process remembers the checkpoint of views that are deleted."""
