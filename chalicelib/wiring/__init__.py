@@ -1,17 +1,13 @@
 """Wiring: build the components of a process, once, when they are first needed."""
 
-import time
 from functools import cache
 
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.ports import Clock
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import Components, build_verifier, new_request_id
 
 __all__ = ["Components", "build_local", "build_on_aws", "build_verifier", "get_components", "new_request_id"]
-
-
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
 
 
 @cache
@@ -21,14 +17,14 @@ def get_components() -> Components:
     return build_local(settings) if settings.store == "sqlite" else build_on_aws(settings)
 
 
-def build_local(settings: Settings, clock: Clock = _now_ms) -> Components:
+def build_local(settings: Settings, clock: Clock = wall_clock) -> Components:
     """Components on SQLite. Appends share commits, and readers are notified without polling."""
     from chalicelib.wiring import local  # noqa: PLC0415  (each runtime imports only its own adapters)
 
     return local.build(settings, clock)
 
 
-def build_on_aws(settings: Settings, clock: Clock = _now_ms) -> Components:
+def build_on_aws(settings: Settings, clock: Clock = wall_clock) -> Components:
     """Components of a Lambda function, on DynamoDB and SQS."""
     from chalicelib.wiring import on_aws  # noqa: PLC0415
 

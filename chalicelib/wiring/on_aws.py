@@ -52,7 +52,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         close=lambda: None,
         has_receipts_in_views=True,
     )
-    reader = LogReader(dynamo_log, views, page_size(settings))
+    reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
     receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table, views, clock))
     appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)

@@ -133,6 +133,7 @@ class Installation:
 @pytest.fixture
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 8)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.MAX_SEARCH_DISTANCE", 8)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 3)
     monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 5)
     log, views = Database(tmp_path / "log.sqlite"), Database(tmp_path / "views.sqlite", SCHEMA, durable=False)

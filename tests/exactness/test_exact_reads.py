@@ -56,6 +56,7 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add the tally vocabulary, and reduce limits so far that a few commits exceed them."""
     monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, tally.TALLY_VOCABULARY)
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 3)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.MAX_SEARCH_DISTANCE", 3)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 2)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_SUBTYPES_PER_POSITION", 4)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_INNER_SUBTYPES_PER_POSITION", 6)

@@ -81,6 +81,7 @@ class Installation:
 @pytest.fixture
 def installation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Installation]:
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 1)
+    monkeypatch.setattr("chalicelib.services.reading.log_reader.MAX_SEARCH_DISTANCE", 1)
     monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 1)
     log = Database(tmp_path / "log.sqlite", durable=False)
     views = Database(tmp_path / "views.sqlite", SCHEMA, durable=False)

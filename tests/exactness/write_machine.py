@@ -134,13 +134,19 @@ class WriteMachine(RuleBasedStateMachine):
 
     @rule(index=log_indexes, max_commits=run_limits)
     def project(self, index: int, max_commits: int) -> None:
-        run_once(projector(self.views), self.models[index].server, self.log, self.views, max_commits)
+        run_once(projector(self.views, self.world.clock), self.models[index].server, self.log, self.views, max_commits)
 
     @rule(index=log_indexes, max_commits=run_limits, write_number=use_numbers)
     def project_and_crash(self, index: int, max_commits: int, write_number: int) -> None:
         crashing_views = InterceptedViews(self.views, self.paths, CallOnce(write_number, self._crash))
         try:
-            run_once(projector(crashing_views), self.models[index].server, self.log, crashing_views, max_commits)
+            run_once(
+                projector(crashing_views, self.world.clock),
+                self.models[index].server,
+                self.log,
+                crashing_views,
+                max_commits,
+            )
         except Crash:
             self.paths["crashed"] += 1
 
@@ -150,7 +156,7 @@ class WriteMachine(RuleBasedStateMachine):
         checkpoint = load_checkpoint(PROJECTOR, log_model.server, self.views)
         commits = list(self.log.read(log_model.server, checkpoint.head.session, max_commits))
         if commits:
-            projector(self.views).handle(checkpoint, commits)
+            projector(self.views, self.world.clock).handle(checkpoint, commits)
 
     @rule(
         index=log_indexes,
@@ -174,7 +180,7 @@ class WriteMachine(RuleBasedStateMachine):
                 self.project_and_crash(index=index, max_commits=other, write_number=crash)
 
         overtaken_views = InterceptedViews(self.views, self.paths, CallOnce(write_number, overtake))
-        run_once(projector(overtaken_views), log_model.server, self.log, overtaken_views, max_commits)
+        run_once(projector(overtaken_views, self.world.clock), log_model.server, self.log, overtaken_views, max_commits)
 
     @rule(
         index=log_indexes,
@@ -187,7 +193,7 @@ class WriteMachine(RuleBasedStateMachine):
         hook = self._crash if action == "crash" else lambda: self._interfere(log_model, action, [event])
         views = InterceptedViews(self.views, self.paths, CallOnce(write_number, hook))
         try:
-            rebuild(log_model.server, self.log, views, _progress)
+            rebuild(log_model.server, self.log, views, _progress, clock=self.world.clock)
             self.paths["rebuilt"] += 1
         except Crash:
             self.paths["rebuild crashed"] += 1
@@ -205,11 +211,11 @@ class WriteMachine(RuleBasedStateMachine):
         if action in ("append", "catch up"):
             self._append(log_model, events)
         if action == "project":
-            run_once(projector(self.views), log_model.server, self.log, self.views, 2)
+            run_once(projector(self.views, self.world.clock), log_model.server, self.log, self.views, 2)
         if action == "catch up":
-            catch_up(projector(self.views), log_model.server, self.log, self.views)
+            catch_up(projector(self.views, self.world.clock), log_model.server, self.log, self.views)
         if action == "rebuild":
-            rebuild(log_model.server, self.log, self.views, _progress)
+            rebuild(log_model.server, self.log, self.views, _progress, clock=self.world.clock)
 
     def _reader(self, log_model: LogModel, race: Race | None = None) -> LogReader:
         def hook() -> None:
@@ -225,7 +231,7 @@ class WriteMachine(RuleBasedStateMachine):
             self._hook()
 
         log, views = CountingLog(self.log, call_hook), RecordingViews(self.views, self.paths, call_hook)
-        return LogReader(log, views, monotonic=self._monotonic)
+        return LogReader(log, views, clock=self.world.clock)
 
     def _monotonic(self) -> float:
         return self.world.elapsed_s

@@ -77,6 +77,8 @@ class Checkpoint:
     """How much of the commit after `head` is done, in the consumer's notation. Empty: nothing."""
     collections: frozenset[str] = frozenset()
     """The collections that have objects in the views. Readers need not look for objects of others."""
+    switched_at_ms: int = 0
+    """When these views replaced others that are not deleted yet. 0: there are none."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -86,7 +88,7 @@ class Checkpoint:
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
         head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
-        return cls(head, generation, record.version, data.get("part", ""), collections)
+        return cls(head, generation, record.version, data.get("part", ""), collections, data.get("s", 0))
 
     def follows(self, earlier: "Checkpoint") -> bool:
         """Whether the views of `earlier` still exist and were only extended since."""
@@ -111,6 +113,7 @@ class Checkpoint:
         data |= {} if head.position is None else {"p": head.position}
         data |= {"part": self.part} if self.part else {}
         data |= {"c": sorted(self.collections)} if self.collections else {}
+        data |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
         version = self.generation * _GENERATION_UNIT + head.session
         record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
         return ConditionalWrite(record, expected_version)

@@ -9,7 +9,8 @@ import re
 from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view
-from chalicelib.services.ports import Views
+from chalicelib.services.clock import wall_clock
+from chalicelib.services.ports import Clock, Views
 
 REBUILD = "rebuild"
 """Name of the consumer that rebuilds the views."""
@@ -41,11 +42,12 @@ def heal(views: Views, damaged: DamagedRecord) -> None:
     raise damaged
 
 
-def reset_views(server: int, views: Views) -> None:
+def reset_views(server: int, views: Views, clock: Clock = wall_clock) -> None:
     """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
     current = _load_checkpoint(PROJECTOR, server, views)
     newest = max(current.generation, _load_checkpoint(REBUILD, server, views).generation)
-    views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
+    reset = Checkpoint(Head(server), newest + 1, switched_at_ms=clock())
+    views.put([reset.to_write(PROJECTOR, current.record_version)])
 
 
 def _start_over(server: int, is_view: bool, damaged: DamagedRecord, views: Views) -> None:

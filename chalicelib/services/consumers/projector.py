@@ -22,9 +22,19 @@ from chalicelib.domain.views.record import (
     collection_of,
     objects_view,
 )
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
 from chalicelib.services.consumers.healing import REBUILD
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Views
+
+REPLACED_VIEWS_TTL_S = 300
+"""Views that were replaced by rebuilt ones are kept this long.
+
+Readers remember the checkpoint of the old views for a shorter time, see `tail_cache.py`, and a projector that is late
+would write incomplete records in place of deleted ones.
+"""
+MAX_DROPPED_RECORDS = 5_000
+"""How many records of replaced views a run of the projector deletes."""
 
 RecordKey = tuple[str, str]
 """View and item."""
@@ -39,8 +49,13 @@ def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
     del server, commits
 
 
-def projector(views: Views, with_receipts: bool = True, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
-    """The consumer that keeps the views and the due index up to date.
+def projector(
+    views: Views,
+    with_receipts: bool = True,
+    enter_deadlines: EnterDeadlines = enter_nothing,
+    clock: Clock = wall_clock,
+) -> Consumer:
+    """The consumer that keeps the views and the due index up to date, and deletes views that were replaced.
 
     A log that finds idempotency keys itself needs no receipts.
     """
@@ -48,6 +63,9 @@ def projector(views: Views, with_receipts: bool = True, enter_deadlines: EnterDe
     def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
         projected = _project(checkpoint, commits, views, with_receipts)
         enter_deadlines(checkpoint.head.server, commits)
+        is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
+        if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):
+            return [replace(projected, switched_at_ms=0)]
         return [projected]
 
     return Consumer(PROJECTOR, handle)
@@ -61,20 +79,26 @@ def rebuild(
     retention_head: Head | None = None,
     with_receipts: bool = True,
     enter_deadlines: EnterDeadlines = enter_nothing,
+    clock: Clock = wall_clock,
 ) -> None:
-    """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
+    """Rebuild all views of a server next to the old ones, then switch over atomically.
 
-    Concurrent rebuilds are safe: both continue the one that was started last.
+    The projector, or the next rebuild, deletes the old ones later. Concurrent rebuilds are safe: both continue the one
+    that was started last.
     """
     # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
     builder = Consumer(REBUILD, projector(views, with_receipts, enter_deadlines).handle)
+    if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
+        delete_replaced_views(server, views)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
-    _switch_over(builder.name, server, views)
-    # Delete all old generations, because a crashed rebuild or a late projector may have left records.
-    for generation in range(1, load_checkpoint(PROJECTOR, server, views).generation):
-        _delete_views(Checkpoint(Head(server), generation), views)
+    _switch_over(builder.name, server, views, clock())
+
+
+def delete_replaced_views(server: int, views: Views) -> None:
+    """Delete all views but the current ones at once, even if readers still use them."""
+    _delete_replaced_views(load_checkpoint(PROJECTOR, server, views), views)
 
 
 def _start_generation(builder: str, start: Head, views: Views) -> None:
@@ -129,20 +153,31 @@ def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
     return {_key(record): record for view, items in items_by_view.items() for record in views.get(view, items).values()}
 
 
-def _switch_over(builder: str, server: int, views: Views) -> None:
+def _switch_over(builder: str, server: int, views: Views, now_ms: int) -> None:
     """Make the rebuilt views current. Retries if the projector moves its checkpoint at the same time."""
     while True:
         built, current = load_checkpoint(builder, server, views), load_checkpoint(PROJECTOR, server, views)
-        if current.generation >= built.generation or not views.put([built.to_write(PROJECTOR, current.record_version)]):
+        switched = replace(built, switched_at_ms=now_ms).to_write(PROJECTOR, current.record_version)
+        if current.generation >= built.generation or not views.put([switched]):
             return
 
 
-def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
+def _delete_replaced_views(current: Checkpoint, views: Views, max_records: int | None = None) -> bool:
+    """Delete the records of all earlier generations, about `max_records`. Returns whether none are left.
+
+    All of them, because a crashed rebuild or a late projector may have left records in any.
+    """
+    deleted = 0
     collections = (KEYED, TAGGED, *vocabularies.collections())
-    kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
-    for kind in (*map(objects_view, collections), *kinds):
-        while views.drop(checkpoint.view_name(kind)):
-            pass
+    kinds = (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
+    for generation in range(1, current.generation):
+        checkpoint = Checkpoint(Head(current.head.server), generation)
+        for kind in kinds:
+            while dropped := views.drop(checkpoint.view_name(kind)):
+                deleted += dropped
+                if max_records is not None and deleted >= max_records:
+                    return False
+    return True
 
 
 def _key(record: Record) -> RecordKey:

@@ -41,8 +41,10 @@ class BlockSearch:
 
     def ranges(self, root: Record | None) -> Iterator[SessionRange]:
         """The ranges that may contain a selected event, in reading order. Blocks are read as the caller iterates."""
+        if self.after >= self.end:
+            return iter(())
         if self.selection.types is None:
-            return iter([(self.after + 1, self.end)] if self.after < self.end else [])
+            return iter([(self.after + 1, self.end)])
         return self._search_block(self.root, root)
 
     def _search(self, block_ids: Iterable[BlockId]) -> Iterator[SessionRange]:

@@ -7,7 +7,6 @@ folded twice. The checkpoint may be an earlier one that the process remembers.
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
-import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile, zip_longest
@@ -32,8 +31,9 @@ from chalicelib.domain.views.record import (
     Record,
     objects_view,
 )
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.healing import heal
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, TailCache
@@ -46,9 +46,10 @@ MAX_CACHED_PAGE_BYTES = 64 * 1024
 
 MAX_DAMAGED_READS = 5
 """After this many reads of damaged views the reader gives up. Each of them has made the projector start over."""
-
-SCAN_THRESHOLD = 128
-"""Up to this number of commits, scanning the log is faster than using the views."""
+SCAN_THRESHOLD = 16
+"""Up to this number of commits, scanning the log costs less than using the views."""
+MAX_SEARCH_DISTANCE = 128
+"""A position that is further from the end of the log is searched with the views."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +95,12 @@ class LogReader:
         views: Views,
         page_size: SizeLimit = UTF8_PAGE,
         checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = wall_clock,
     ) -> None:
         self.log = log
         self.views = views
         self.page_size = page_size
-        self._tails = TailCache(log, views, checkpoint_ttl_s, monotonic)
+        self._tails = TailCache(log, views, checkpoint_ttl_s, clock)
         self._pages: dict[Hashable, Page] = {}
 
     def cached_page(self, key: Hashable, read: Callable[[], Page]) -> Page:
@@ -122,9 +123,9 @@ class LogReader:
     ) -> tuple[Checkpoint, T]:
         """Call `read` with a checkpoint of the views, and return the checkpoint and the result.
 
-        If records may be missing in the result, the current checkpoint is loaded: rebuilt views may have replaced these
-        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing. It is
-        also repeated if a part of the views is damaged, which is then rebuilt.
+        If records may be missing in the result, the current checkpoint is loaded, and the read is repeated if these
+        views were lost or deleted. `is_complete` says that none are missing. It is also repeated if a part of the
+        views is damaged, which is then rebuilt.
         """
         failures = 0
         load = self._tails.checkpoint
@@ -178,10 +179,13 @@ class LogReader:
 
     def position_at(self, server: int, event_id: int) -> Head:
         """Head of the log as of `event_id`: the last commit without an event after `event_id`."""
-        head, event_id = self.log.head(server), max(event_id, 0)
+        event_id = max(event_id, 0)
+        if (position := self._tails.known_position(server, event_id)) is not None:
+            return position
+        head = self.log.head(server)
         if event_id >= head.last_event_id:
             return head
-        earlier, later = exponential_search(self.log, head, event_id, SCAN_THRESHOLD)
+        earlier, later = exponential_search(self.log, head, event_id, MAX_SEARCH_DISTANCE)
         if earlier.last_event_id > event_id:
             earlier, later = self._search_bounds(server, event_id, earlier.session)
         return binary_search(self.log, earlier, later, event_id)

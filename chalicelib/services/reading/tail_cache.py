@@ -8,20 +8,22 @@ a store.
 """
 
 import threading
-import time
-from collections.abc import Callable, Iterator
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint
+from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.consumer import load_checkpoint
-from chalicelib.services.ports import Log, Views
+from chalicelib.services.ports import Clock, Log, Views
 
 CHECKPOINT_TTL_S = 60.0
+"""Much shorter than `REPLACED_VIEWS_TTL_S` of the projector: views are not deleted while readers use them."""
 MAX_TAIL_COMMITS = 64
-"""With more commits than this after the checkpoint, the next read loads the checkpoint again."""
+"""With more commits than this after the checkpoint, or more than are cached, the next read loads it again."""
 MAX_CACHED_COMMITS = 512
 MAX_CACHED_CHARACTERS = 4_000_000
 """Limits of the cached commits of a log. A longer tail is read from the log."""
@@ -33,10 +35,12 @@ MAX_CACHED_LOGS = 1_000
 @dataclass(slots=True)
 class _CachedLog:
     checkpoint: Checkpoint
-    expires_s: float
+    expires_ms: int
     commits: list[Commit] = field(default_factory=list)
     """The commits after the checkpoint, without gaps."""
     characters: int = 0
+    is_full: bool = False
+    """Whether a commit was not cached because there is no room."""
 
     @property
     def end(self) -> Head:
@@ -55,8 +59,10 @@ class _CachedLog:
         """Add a commit if it is the next one and there is room. Returns by how much the cache has grown."""
         is_next = commit.session == self.end.session + 1 and commit.previous_event_id == self.end.last_event_id
         size = len(commit.body)
-        is_full = len(self.commits) == MAX_CACHED_COMMITS or self.characters + size > MAX_CACHED_CHARACTERS
-        if not is_next or is_full:
+        if not is_next:
+            return 0
+        self.is_full = len(self.commits) == MAX_CACHED_COMMITS or self.characters + size > MAX_CACHED_CHARACTERS
+        if self.is_full:
             return 0
         self.commits.append(commit)
         self.characters += size
@@ -71,12 +77,12 @@ class TailCache:
         log: Log,
         views: Views,
         checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
-        monotonic: Callable[[], float] = time.monotonic,
+        clock: Clock = wall_clock,
     ) -> None:
         self._log = log
         self._views = views
         self._checkpoint_ttl_s = checkpoint_ttl_s
-        self._monotonic = monotonic
+        self._clock = clock
         self._lock = threading.Lock()
         self._logs: dict[int, _CachedLog] = {}
         """By server, the one whose checkpoint was loaded first at the beginning."""
@@ -86,13 +92,14 @@ class TailCache:
         """A checkpoint of the views, perhaps an earlier one, but not followed by many commits."""
         with self._lock:
             cached = self._logs.get(server)
-            if cached is not None and self._monotonic() < cached.expires_s and len(cached.commits) <= MAX_TAIL_COMMITS:
+            is_short = cached is not None and not cached.is_full and len(cached.commits) <= MAX_TAIL_COMMITS
+            if cached is not None and is_short and self._clock() < cached.expires_ms:
                 return cached.checkpoint
         return self.reload_checkpoint(server)
 
     def reload_checkpoint(self, server: int) -> Checkpoint:
         """The current checkpoint of the views."""
-        expires_s = self._monotonic() + self._checkpoint_ttl_s
+        expires_ms = self._clock() + int(self._checkpoint_ttl_s * 1000)
         checkpoint = load_checkpoint(PROJECTOR, server, self._views)
         if not checkpoint.head.session:
             # Empty views start where the log does: retention may have deleted its beginning.
@@ -101,7 +108,7 @@ class TailCache:
             cached = self._forget(server)
             commits = (cached.commits_after(checkpoint.head) if cached else None) or []
             size = sum(len(commit.body) for commit in commits)
-            self._logs[server] = _CachedLog(checkpoint, expires_s, commits, size)
+            self._logs[server] = _CachedLog(checkpoint, expires_ms, commits, size)
             self._grow(size)
         return checkpoint
 
@@ -126,6 +133,15 @@ class TailCache:
             with self._lock:
                 self._forget(head.server)
             raise
+
+    def known_position(self, server: int, event_id: int) -> Head | None:
+        """The last commit without an event after `event_id`. None if it is not cached."""
+        with self._lock:
+            cached = self._logs.get(server)
+            if cached is None or not cached.checkpoint.head.last_event_id <= event_id <= cached.end.last_event_id:
+                return None
+            index = bisect_right(cached.commits, event_id, key=lambda commit: commit.last_event_id)
+            return cached.commits[index - 1].head if index else cached.checkpoint.head
 
     def known_between(self, head: Head, end: Head) -> list[Commit] | None:
         """The commits after `head` and up to `end`. None if some are not cached."""

@@ -20,6 +20,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.organizations.organization import configuration_log, is_configuration_log
 from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import delete_replaced_views
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.scan import find_position
 from chalicelib.wiring import Components, new_request_id
@@ -98,8 +99,9 @@ class OrganizationRemoval:
         return max(end - first + 1, 0)
 
     def rebuild_views(self, server: int) -> None:
-        """Rebuild the views of a log from the commits that are left."""
-        rebuild_after(self._expired_head(server), self.components, lambda _: None)
+        """Rebuild the views of a log from the commits that are left, and delete the old ones."""
+        if rebuild_after(self._expired_head(server), self.components, lambda _: None):
+            delete_replaced_views(server, self.components.stores.views)
 
     def delete_delivery_records(self, server: int) -> None:
         """Delete the delivery records of every observer that the organization ever had."""

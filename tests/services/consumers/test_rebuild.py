@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, islice
 
 import pytest
 
@@ -17,7 +17,12 @@ from chalicelib.domain.views.record import (
 )
 from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
 from chalicelib.services.consumers.healing import reset_views
-from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.consumers.projector import (
+    REPLACED_VIEWS_TTL_S,
+    delete_replaced_views,
+    projector,
+    rebuild,
+)
 from chalicelib.services.ports import Log, Views
 from tests.services.consumers.sample_events import fill, sample_commits
 from tests.services.consumers.view_checks import (
@@ -37,7 +42,7 @@ from tests.services.consumers.view_checks import (
 )
 
 
-def test_rebuild_builds_same_views_and_deletes_old_ones(log: Log, views: Views) -> None:
+def test_rebuild_builds_same_views_beside_old_ones(log: Log, views: Views) -> None:
     fill(log, 1, sample_commits(30))
     catch_up(projector(views), 1, log, views)
     before = all_records(views, 1)
@@ -45,8 +50,40 @@ def test_rebuild_builds_same_views_and_deletes_old_ones(log: Log, views: Views) 
     rebuild(1, log, views, lambda done, head: progress.append((done, head)))
     assert load_checkpoint(PROJECTOR, 1, views).generation == 2
     assert all_records(views, 1) == before
-    assert generations(views, 1) == [2]
+    assert generations(views, 1) == [1, 2]
     assert progress == [(30, 30)]
+
+
+def test_projector_deletes_replaced_views_some_minutes_later(
+    log: Log, views: Views, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In several runs, because each deletes a limited number of records. Readers may still use them until then."""
+    monkeypatch.setattr("chalicelib.services.consumers.projector.MAX_DROPPED_RECORDS", 1)
+    now_ms = 1_000
+    commits = iter(sample_commits(60))
+    fill(log, 1, list(islice(commits, 30)))
+    catch_up(projector(views), 1, log, views)
+    rebuild(1, log, views, lambda *_: None, clock=lambda: now_ms)
+    due_ms = now_ms + REPLACED_VIEWS_TTL_S * 1000
+    runs: list[list[int]] = []
+    for now_ms in (due_ms - 1, *[due_ms] * 29):
+        fill(log, 1, list(islice(commits, 1)))
+        run_once(projector(views, clock=lambda: now_ms), 1, log, views)  # noqa: B023
+        runs.append(generations(views, 1))
+    assert runs[0] == runs[1] == [1, 2]
+    assert runs[29] == [2]
+    assert load_checkpoint(PROJECTOR, 1, views).switched_at_ms == 0
+    assert_exact(log, views, 1)
+
+
+def test_second_rebuild_keeps_views_replaced_just_before(log: Log, views: Views) -> None:
+    fill(log, 1, sample_commits(5))
+    times_ms = (0, REPLACED_VIEWS_TTL_S * 1000 - 1, 2 * REPLACED_VIEWS_TTL_S * 1000)
+    kept = []
+    for now_ms in times_ms:
+        rebuild(1, log, views, lambda *_: None, clock=lambda: now_ms + 1)  # noqa: B023
+        kept.append(generations(views, 1))
+    assert kept == [[2], [2, 3], [3, 4]]
 
 
 def test_rebuild_works_with_empty_log_and_without_views(log: Log, views: Views) -> None:
@@ -121,7 +158,9 @@ def test_rebuild_is_exact_with_concurrent_projector_and_writer(log: Log, views: 
     assert list(left) == []
     assert load_checkpoint(PROJECTOR, 1, views).generation == 2
     assert_exact(log, views, 1)
+    delete_replaced_views(1, views)
     assert generations(views, 1) == [2]
+    assert_exact(log, views, 1)
     fill(log, 2, [*before, *meanwhile])
     catch_up(projector(views), 2, log, views)
     assert all_records(views, 1) == all_records(views, 2)
@@ -164,6 +203,7 @@ def test_rebuild_deletes_leftovers_of_crashed_and_late_writers(
         with pytest.raises(Crash):
             rebuild(server, log, InterceptedViews(sqlite_views, at_write(number, crash)), lambda *_: None)
         rebuild(server, log, sqlite_views, lambda *_: None)
+        delete_replaced_views(server, sqlite_views)
         assert generations(sqlite_views, server) == [load_checkpoint(PROJECTOR, server, sqlite_views).generation]
 
 

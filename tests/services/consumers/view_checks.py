@@ -172,12 +172,19 @@ def all_records(views: Views, server: int) -> dict[str, list[tuple[str, int, str
     (checkpoint_record,) = views.get(checkpoints_view(server), [PROJECTOR]).values()
     records_by_kind = {kind: list(views.range(checkpoint.view_name(kind), "", MAX_CHARACTER)) for kind in KINDS}
     return {
-        "checkpoint": [(checkpoint_record.item, checkpoint.head.session, checkpoint_record.data)],
+        "checkpoint": [(checkpoint_record.item, checkpoint.head.session, _without_time(checkpoint_record.data))],
         **{
             kind: [(record.item, record.version, record.data) for record in records]
             for kind, records in records_by_kind.items()
         },
     }
+
+
+def _without_time(data: str) -> str:
+    """A checkpoint without the time when its views replaced others."""
+    members = from_json(data)
+    members.pop("s", None)
+    return to_json(members).decode()
 
 
 def generations(views: Views, server: int) -> list[int]:

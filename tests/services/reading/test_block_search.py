@@ -107,6 +107,15 @@ def test_search_finds_common_commits_in_order(installation: Installation, backwa
     assert set(range(10, COMMITS + 1, 10)) <= set(found)
 
 
+@pytest.mark.parametrize("selection", [rare("first"), Selection()], ids=["type", "any"])
+@pytest.mark.parametrize("end", [0, 9])
+def test_search_in_empty_range_finds_nothing(installation: Installation, selection: Selection, end: int) -> None:
+    """The views know no commit, or no later one. There may be no block either."""
+    view = load_checkpoint(PROJECTOR, 1, installation.views).view_name(BLOCKS_VIEW)
+    search = BlockSearch(installation.views, view, selection, end, end)
+    assert list(search.ranges(None)) == []
+
+
 @pytest.mark.parametrize("subtype", ["first", "early", "late", "last"])
 def test_search_reads_one_block_per_level(installation: Installation, subtype: str) -> None:
     """Besides those with the type, only the first blocks of the levels are read."""

@@ -14,11 +14,11 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.record import Record
+from chalicelib.domain.views.record import PROJECTOR, Record
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
-from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.consumer import catch_up, load_checkpoint
 from chalicelib.services.consumers.healing import reset_views
-from chalicelib.services.consumers.projector import projector, rebuild
+from chalicelib.services.consumers.projector import delete_replaced_views, projector, rebuild
 from chalicelib.services.objects.snapshots import object_snapshot, snapshot
 from chalicelib.services.reading import tail_cache
 from chalicelib.services.reading.log_reader import LogReader, NoViews
@@ -54,7 +54,7 @@ class Process:
         self.stored, self.views = SqliteLog(database), CountingViews(views_database)
         self.log = CountingLog(self.stored)
         self.now_s = 0.0
-        self.reader = LogReader(self.log, self.views, monotonic=lambda: self.now_s)
+        self.reader = LogReader(self.log, self.views, clock=lambda: int(self.now_s * 1000))
 
     def append(self, count: int) -> None:
         head = self.stored.head(1)
@@ -69,8 +69,10 @@ class Process:
     def project(self) -> None:
         catch_up(projector(self.views), 1, self.stored, self.views)
 
-    def rebuild(self) -> None:
+    def replace_views(self) -> None:
+        """Rebuild the views and delete the old ones at once, as when events are removed on request."""
         rebuild(1, self.stored, self.views, lambda *_: None)
+        delete_replaced_views(1, self.views)
 
     def reset_counts(self) -> None:
         self.log.fetched = self.views.checkpoints = self.views.records = 0
@@ -147,26 +149,47 @@ def test_checkpoint_is_loaded_again_after_many_commits(process: Process) -> None
     assert process.views.checkpoints == 1
 
 
+def test_checkpoint_is_loaded_again_after_large_commits(process: Process, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Otherwise each read would fetch the commits that are not cached."""
+    monkeypatch.setattr(tail_cache, "MAX_CACHED_CHARACTERS", 200)
+    process.state_event_id()
+    process.project()
+    process.reset_counts()
+    assert process.state_event_id() == 3_030
+    assert process.state_event_id() == 3_030
+    assert (process.views.checkpoints, process.log.fetched) == (1, 0)
+
+
 @pytest.mark.parametrize("extra", [0, 5], ids=["same commits", "more commits"])
 def test_reads_after_rebuild_are_exact(process: Process, extra: int) -> None:
     """The process remembers the checkpoint of views that are deleted."""
     expected = process.state_event_id() + 10 * extra
     process.append(extra)
-    process.rebuild()
+    process.replace_views()
     assert process.sessions(KEY) == list(range(1, PROJECTED + 3 + extra + 1))
     process.now_s += CHECKPOINT_TTL_S
     process.state_event_id()
-    process.rebuild()
+    process.replace_views()
     assert process.state_event_id() == expected
-    process.rebuild()
+    process.replace_views()
     assert snapshot(process.reader, 1, "order", PathQuery.parse("/")).states.keys() == {ORDER.path}
-    process.rebuild()
+    process.replace_views()
     assert set(process.newest(TYPE)) >= set(range(2, PROJECTED + 3 + extra + 1))
+
+
+def test_late_projector_of_replaced_views_hides_no_events(process: Process) -> None:
+    """It began before the rebuild and ends after it. Its records must not lack earlier events."""
+    process.state_event_id()
+    late = load_checkpoint(PROJECTOR, 1, process.views)
+    rebuild(1, process.stored, process.views, lambda *_: None)
+    projector(process.views).handle(late, list(process.stored.read(1, PROJECTED)))
+    assert process.sessions(KEY) == list(range(1, PROJECTED + 4))
+    assert process.state_event_id() == 3_030
 
 
 def test_type_search_after_rebuild_does_not_scan_log(process: Process) -> None:
     process.sessions(TYPE)
-    process.rebuild()
+    process.replace_views()
     process.reset_counts()
     assert process.sessions(Selection(types=(("scheduler", "?", "OrderAdded"),))) == [1]
     assert process.log.fetched == 1
@@ -257,6 +280,20 @@ def test_cache_forgets_log_that_was_loaded_first(process: Process, monkeypatch: 
     assert process.views.checkpoints == 0
     cache.checkpoint(1)
     assert process.views.checkpoints == 1
+
+
+def test_positions_in_cached_tail_are_found_without_reads(process: Process) -> None:
+    process.state_event_id()
+    process.append(1)
+    heads = {commit.last_event_id: commit.head for commit in process.stored.read(1, PROJECTED - 1)}
+    fresh = LogReader(process.stored, NoViews())
+    process.reset_counts()
+    for event_id in range(PROJECTED * 10, (PROJECTED + 3) * 10 + 1):
+        assert process.reader.position_at(1, event_id) == fresh.position_at(1, event_id)
+    assert (process.views.checkpoints, process.log.fetched) == (0, 0)
+    for event_id in (1, PROJECTED * 10 - 1, (PROJECTED + 4) * 10 - 1, (PROJECTED + 4) * 10, 10_000):
+        assert process.reader.position_at(1, event_id) == fresh.position_at(1, event_id)
+    assert heads[(PROJECTED + 4) * 10] == process.reader.position_at(1, 10_000)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 2, 3, 4, None])
