@@ -28,6 +28,7 @@ class ConditionRequest(Model):
 
     fail_if_events_match: EventQuery = Field(alias="failIfEventsMatch")
     after: EventId | None = None
+    after_position: EventId | None = Field(None, alias="afterPosition")
 
 
 class AppendRequest(Model):
@@ -51,7 +52,11 @@ class AppendRequest(Model):
         request = self.condition_request
         if request is None:
             return None
-        return AppendCondition(fail_if_events_match=request.fail_if_events_match.selection, after=request.after or 0)
+        return AppendCondition(
+            fail_if_events_match=request.fail_if_events_match.selection,
+            after=request.after or 0,
+            after_position=request.after_position,
+        )
 
 
 class PublishRequest(AppendRequest):
@@ -95,6 +100,7 @@ class FollowParameters(Model):
     """The query parameters of all feeds."""
 
     after: EventId | None = None
+    after_position: EventId | None = Field(None, alias="afterPosition")
     before: EventId | None = None
     timeout: Duration = 0.0
     limit: Limit | None = None

@@ -53,9 +53,10 @@ def test_feed_returns_matching_events(
     response = member.get("/events", params=httpx.QueryParams(query))
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     seq = response.json()
-    assert {**seq, "eventId": None, "moreFollows": None} == {
+    assert {**seq, "eventId": None, "position": None, "moreFollows": None} == {
         "TYPE": "NonEmpty",
         "eventId": None,
+        "position": None,
         "moreFollows": None,
         "eventSnapshots": [events[i] for i in expected],
     }
@@ -133,6 +134,7 @@ def test_feed_continues_after_any_event(
     assert seq == {
         "TYPE": "NonEmpty",
         "eventId": events[3]["eventId"],
+        "position": 4,
         "moreFollows": False,
         "eventSnapshots": [events[i] for i in expected],
     }
@@ -147,12 +149,38 @@ def test_feed_without_match_is_empty_with_position(
         "TYPE": "Empty",
         "eventId": last,
         "lastEventId": last,
+        "position": 4,
         "moreFollows": False,
     }
 
 
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_feed_page_has_position_of_its_end(limit: int, member: Member, events: list[dict[str, Any]]) -> None:
+    seq = member.get("/events", params={"limit": limit}).json()
+    assert (seq["position"], seq["eventId"]) == (limit, events[limit - 1]["eventId"])
+    assert [event["position"] for event in events] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_feed_continues_after_position(position: int, member: Member, events: list[dict[str, Any]]) -> None:
+    seq = member.get("/events", params={"afterPosition": position}).json()
+    assert seq.get("eventSnapshots", []) == events[position:]
+
+
+def test_feed_after_position_beyond_end_is_400(member: Member, events: list[dict[str, Any]]) -> None:
+    response = member.get("/events", params={"afterPosition": len(events) + 1})
+    detail = "afterPosition=5 is beyond the end of the log: the last position is 4"
+    assert (response.status_code, response.json()["detail"]) == (400, detail)
+
+
 def test_feed_of_empty_log_is_empty(member: Member) -> None:
-    assert member.get("/events").json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "moreFollows": False}
+    assert member.get("/events").json() == {
+        "TYPE": "Empty",
+        "eventId": 0,
+        "lastEventId": 0,
+        "position": 0,
+        "moreFollows": False,
+    }
 
 
 def test_feed_after_future_position_is_empty(member: Member, events: list[dict[str, Any]]) -> None:
@@ -160,7 +188,7 @@ def test_feed_after_future_position_is_empty(member: Member, events: list[dict[s
     response = member.get("/events", params={"after": last + 10**9})
     assert (response.status_code, response.json()) == (
         200,
-        {"TYPE": "Empty", "eventId": last, "lastEventId": last, "moreFollows": False},
+        {"TYPE": "Empty", "eventId": last, "lastEventId": last, "position": 4, "moreFollows": False},
     )
 
 
@@ -168,7 +196,7 @@ def test_long_poll_ends_at_timeout(member: Member) -> None:
     began = time.monotonic()
     seq = member.get("/events", params={"timeout": "0.3s"}).json()
     assert time.monotonic() - began >= 0.3
-    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "moreFollows": False}
+    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "position": 0, "moreFollows": False}
 
 
 def test_long_poll_returns_first_matching_event(member: Member) -> None:
@@ -180,6 +208,7 @@ def test_long_poll_returns_first_matching_event(member: Member) -> None:
     assert response.json() == {
         "TYPE": "NonEmpty",
         "eventId": event["eventId"],
+        "position": event["position"],
         "moreFollows": False,
         "eventSnapshots": [event],
     }
@@ -192,7 +221,13 @@ def test_one_append_ends_many_long_polls(member: Member) -> None:
         (event,) = member.publish("a")
         results = [poll.result(TIMEOUT_S).json() for poll in waiting]
     assert results == polls * [
-        {"TYPE": "NonEmpty", "eventId": event["eventId"], "moreFollows": False, "eventSnapshots": [event]}
+        {
+            "TYPE": "NonEmpty",
+            "eventId": event["eventId"],
+            "position": event["position"],
+            "moreFollows": False,
+            "eventSnapshots": [event],
+        }
     ]
 
 

@@ -168,6 +168,8 @@ class Event:
     at_us: int
     """Time of the event's commit, which is the EventId of the first event in it."""
     text: str
+    position: int | None = None
+    """Counts the events of the log without gaps, from 1. None: written by version 0.1.0 on DynamoDB."""
 
     @lazy_property
     def fields(self) -> EventFields:
@@ -181,9 +183,11 @@ class Event:
     def wire_text(self) -> str:
         """The event's JSON for readers."""
         server, session, instance = self.id
+        position = "null" if self.position is None else self.position
         return (
             f'{{"id":{{"server":{server},"session":{session},"instance":{instance}}},"eventId":{self.event_id},'
-            f'"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:-1]}{"}" if has_tags(self.text) else NO_TAGS}'
+            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",'
+            f"{self.text[1:-1]}{'}' if has_tags(self.text) else NO_TAGS}"
         )
 
     def __eq__(self, other: object) -> bool:

@@ -68,7 +68,8 @@ class Checkpoint:
             return cls(Head(server))
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
-        return cls(Head(server, session, data["n"], data["last"]), generation, record.version, data.get("part", ""))
+        head = Head(server, session, data["n"], data["last"], data.get("p"))
+        return cls(head, generation, record.version, data.get("part", ""))
 
     def at(self, head: Head, part: str = "") -> Self:
         """The same checkpoint at another position."""
@@ -81,10 +82,14 @@ class Checkpoint:
     def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
         """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        position = {"n": head.instance, "last": head.last_event_id}
-        data = to_json({**position, "part": self.part} if self.part else position).decode()
+        data: dict[str, int | str] = {"n": head.instance, "last": head.last_event_id}
+        if head.position is not None:
+            data["p"] = head.position
+        if self.part:
+            data["part"] = self.part
         version = self.generation * _GENERATION_UNIT + head.session
-        return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)
+        record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
+        return ConditionalWrite(record, expected_version)
 
     def view_name(self, kind: str) -> str:
         """The full name of a view of this generation."""

@@ -23,6 +23,7 @@ _PUSH = {**_ORG, "job": "j200"}
 _DEPLOYMENT = {
     "id": {"server": 1, "session": 1, "instance": 1},
     "eventId": _AT,
+    "position": 1,
     "timestamp": _TIME,
     "type": ["deploy", "finished"],
     "key": "/web",
@@ -111,15 +112,15 @@ _WEB_SERVICE = {"items": [{"tags": ["service:web", "region:eu"]}]}
 _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
-    _poll("get_events", _non_empty(_DEPLOYMENT, more_follows=True), _ONE_DEPLOYMENT),
-    _poll("get_events", _EMPTY, _NO_MATCH),
-    _poll("get_events", _TORN, _TOO_OLD),
+    _poll("get_events", {**_non_empty(_DEPLOYMENT, more_follows=True), "position": 1}, _ONE_DEPLOYMENT),
+    _poll("get_events", {**_EMPTY, "position": 23}, _NO_MATCH),
+    _poll("get_events", {**_TORN, "position": 23}, _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),
     _sse_event("get_events", "Torn", _TORN, _TOO_OLD),
     _sse_event("get_events", "position", None, _NO_MATCH),
-    _poll("query_events", _non_empty(_DEPLOYMENT), {}, body=_WEB_SERVICE),
+    _poll("query_events", {**_non_empty(_DEPLOYMENT), "position": 23}, {}, body=_WEB_SERVICE),
     MessageExample("line", Example("query_events", headers={"Accept": NDJSON}, body=_WEB_SERVICE), _DEPLOYMENT),
     MessageExample(
         UNNAMED,

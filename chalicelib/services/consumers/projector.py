@@ -8,6 +8,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.projection import updates
+from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
@@ -28,19 +29,24 @@ RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views) -> Consumer:
-    """The consumer that keeps the views up to date."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views))
+def projector(views: Views, with_receipts: bool = True) -> Consumer:
+    """The consumer that keeps the views up to date. A log that finds idempotency keys itself needs no receipts."""
+    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views, with_receipts))
 
 
 def rebuild(
-    server: int, log: Log, views: Views, progress: Callable[[int, int], None], retention_head: Head | None = None
+    server: int,
+    log: Log,
+    views: Views,
+    progress: Callable[[int, int], None],
+    retention_head: Head | None = None,
+    with_receipts: bool = True,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
-    builder = Consumer(REBUILD, projector(views).handle)
+    builder = Consumer(REBUILD, projector(views, with_receipts).handle)
     _start_generation(builder.name, retention_head or Head(server), views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
@@ -69,9 +75,11 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> None:
     """Apply the updates, and retry those whose record was changed concurrently."""
     pending = updates(checkpoint, commits)
+    if with_receipts:
+        pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
         archives: list[ConditionalWrite] = []
@@ -81,7 +89,7 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) ->
             new_records = update(record)
             archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
             version = None if record is None else record.version
-            writes += (ConditionalWrite(new_record, version) for new_record in new_records[-1:])
+            writes += (ConditionalWrite(new, version, expires_s(new)) for new in new_records[-1:])
         # Archives are written first, because the updated record refers to them.
         # A refused archive record is already stored with the same content, which its key determines.
         views.put(archives)
@@ -106,7 +114,7 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, TAGGED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
+    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, RECEIPTS_VIEW):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

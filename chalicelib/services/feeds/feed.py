@@ -167,7 +167,7 @@ def _next_seq(
     deadline = monotonic() + (0.0 if is_newest_first else timeout_s)
     boundary = retention.boundary(query.server)
     if after is not None and after < boundary.event_id and not is_newest_first:
-        return Torn(boundary.event_id), None
+        return Torn(boundary.event_id, boundary.position), None
     after = max(after or 0, boundary.event_id)
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)
     start = position
@@ -176,16 +176,16 @@ def _next_seq(
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
         head = yield Wait(position, query.selection, timeout_s, next(attempts))
         if head is None:
-            return Empty(position.last_event_id), last_page
+            return Empty(position.last_event_id, position.position), last_page
         position = head
     for attempt in attempts:
         page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
         if _is_torn(query, page):
-            return Torn(page.event_id), page
+            return Torn(page.event_id, page.position), page
         if page.texts:
             is_delayed = attempt > 0 and query.delay_s > 0
             page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
-            return NonEmpty(page.event_id, page.texts, more_follows=not page.is_complete), page
+            return NonEmpty(page.event_id, page.texts, page.position, not page.is_complete), page
         position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
@@ -195,7 +195,7 @@ def _next_seq(
             if head is None:
                 break
             position = head
-    return Empty(page.event_id, more_follows=not page.is_complete), page
+    return Empty(page.event_id, page.position, not page.is_complete), page
 
 
 def _start(
@@ -229,7 +229,9 @@ def _newest_first_range(query: FeedQuery, reader: LogReader) -> tuple[Head, Head
         return head, head
     end = reader.position_at(query.server, query.before - 1)
     # The commit after `end` may contain `before`, and events before it.
-    return Head(query.server, end.session + 1), end._replace(last_event_id=max(query.before - 1, 0))
+    return Head(query.server, end.session + 1), end._replace(
+        last_event_id=max(query.before - 1, 0), known_position=None
+    )
 
 
 def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:
@@ -247,5 +249,6 @@ def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, 
     run = reader.commits_after(position, query.selection, max_commits)
     page = collect_page(run.commits, position, after, spec)
     if page.is_complete and page.scanned_to.session < run.complete_to.session:
-        return replace(page, scanned_to=run.complete_to, event_id=run.complete_to.last_event_id)
+        end = run.complete_to
+        return replace(page, scanned_to=end, event_id=end.last_event_id, position=end.position)
     return page

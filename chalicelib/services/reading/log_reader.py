@@ -9,9 +9,10 @@ Threads: any thread may call any method. The page cache has no lock: a lost entr
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
+from itertools import chain, takewhile, zip_longest
 from typing import TypeVar
 
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
@@ -158,6 +159,49 @@ class LogReader:
         if earlier.last_event_id > event_id:
             earlier, later = self._search_bounds(server, event_id, earlier.session)
         return binary_search(self.log, earlier, later, event_id)
+
+    def event_id_at(self, server: int, position: int) -> int:
+        """EventId of the event at a position, 0 for position 0. Raises `BadInput` if there is no such event."""
+        head = self.log.head(server)
+        if position <= 0:
+            return 0
+        if head.position is None or position > head.position:
+            end = "unknown" if head.position is None else head.position
+            raise BadInput(f"afterPosition={position} is beyond the end of the log: the last position is {end}")
+        earlier, later, step = head.session - 1, head.session, 1
+        while (
+            earlier > 0 and (end_position := head_at(self.log, server, earlier).position) and end_position >= position
+        ):
+            earlier, later, step = earlier - 2 * step, earlier, step * 2
+        earlier = max(earlier, 0)
+        while later - earlier > 1:
+            middle = (earlier + later) // 2
+            is_earlier = (head_at(self.log, server, middle).position or 0) < position
+            earlier, later = (middle, later) if is_earlier else (earlier, middle)
+        commit = self.log.commit(server, later)
+        if commit is None or commit.before is None or commit.before >= position:
+            raise BadInput(f"afterPosition={position} is unknown: its event is no longer kept, or has no position")
+        return commit.at_us + position - commit.before - 1
+
+    def count_events(self, head: Head) -> int:
+        """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it."""
+
+        def count(checkpoint: Checkpoint) -> int:
+            records = self.views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)
+            return sum(Block.from_record(record).event_count for record in records)
+
+        while True:
+            checkpoint, total = self.read_views(head.server, count)
+            # A block may be newer than the checkpoint. Count again until no commit is projected meanwhile.
+            if checkpoint == load_checkpoint(PROJECTOR, head.server, self.views):
+                break
+        if checkpoint.head.session > head.session:
+            return self._count_scanned(Head(head.server), head)
+        return total + self._count_scanned(checkpoint.head, head)
+
+    def _count_scanned(self, start: Head, end: Head) -> int:
+        commits = takewhile(lambda commit: commit.session <= end.session, self.tail(start))
+        return sum(commit.event_count for commit in commits)
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
