@@ -1,7 +1,7 @@
 """Reads of rare events do not scan the log: the tests limit the number of commits fetched."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -20,6 +20,7 @@ from chalicelib.domain.queries.event_filter import AnySelection, ObjectSelection
 from chalicelib.domain.queries.event_seq import Empty, NonEmpty
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.domain.views.block import BLOCK_BITS
+from chalicelib.domain.views.record import Record
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
@@ -174,6 +175,26 @@ def test_condition_by_tag_fetches_only_commits_with_tag(metered: MeteredReader, 
         appender.precheck(append)
     assert refusal.value.event_id == metered.expected(selection)[0]
     assert metered.log.fetched <= len({*RARE_TAG, *RARE_KEY}) + TAIL
+
+
+class CountingViews(RecordingViews):
+    """Views that note the view of each call."""
+
+    def __init__(self, views: Views) -> None:
+        super().__init__(views, Counter())
+        self.calls: list[str] = []
+
+    def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
+        self.calls.append(view)
+        return super().get(view, items)
+
+
+def test_query_of_many_items_reads_each_collection_once(metered: MeteredReader) -> None:
+    items = tuple(Selection(tags=(f"t{n}",), keys=(f"/job/{n}", "/a:b")) for n in range(50))
+    views = CountingViews(metered.views)
+    LogReader(metered.log, views).commits_after(Head(SERVER), AnySelection(items=items))
+    collections = [view for view in views.calls if "/object:" in view]
+    assert len(collections) == len(set(collections)) > 1
 
 
 def test_condition_by_common_tag_reads_recent_index_only(metered: MeteredReader) -> None:

@@ -9,30 +9,28 @@ Threads: any thread may call any method. The page cache has no lock: a lost entr
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, takewhile, zip_longest
+from itertools import chain, takewhile
 from typing import TypeVar
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import Block, block_item_range
-from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     MAX_CHARACTER,
     PROJECTOR,
-    SESSIONS_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
-    objects_view,
 )
 from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
+from chalicelib.services.reading.object_index import ObjectIndex
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 
 T = TypeVar("T")
@@ -205,8 +203,7 @@ class LogReader:
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
-        records = list(self._session_records(checkpoint, ref, 0))
-        return [session for sessions in reversed(records) for session in sessions]
+        return ObjectIndex(self.views, checkpoint).sessions_of(ref)
 
     def _is_outdated(self, checkpoint: Checkpoint) -> bool:
         """Whether the views of `checkpoint` were replaced by rebuilt ones."""
@@ -218,52 +215,19 @@ class LogReader:
         Commits after the checkpoint are left out, because the views do not know all of them.
         """
         end = checkpoint.head.session
-        groups = {frozenset(each.object_groups) for each in selection.alternatives if each.object_groups}
-        others = [each for each in selection.alternatives if not each.object_groups]
-        sessions: set[int] = set()
-        for alternative in groups:
-            if not any(other < alternative for other in groups):  # The sessions of fewer groups include its own.
-                sessions |= self._common_sessions(checkpoint, alternative, after)
-        ranges = [(session, session) for session in sessions if after < session <= end]
-        if others:
+        by_object = [each for each in selection.alternatives if each.object_groups]
+        by_type = [each for each in selection.alternatives if not each.object_groups]
+        sessions = ObjectIndex(self.views, checkpoint).candidate_sessions(by_object, after)
+        ranges = [(session, session) for session in sessions if session <= end]
+        if by_type:
             records = self.views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)
             blocks = (Block.from_record(record) for record in records if record.version > after)
             ranges += [
                 (max(block.first_session, after + 1), min(block.last_session, end))
                 for block in blocks
-                if block.first_session <= end and any(block.may_contain(each) for each in others)
+                if block.first_session <= end and any(block.may_contain(each) for each in by_type)
             ]
         return _without_nested(ranges)
-
-    def _common_sessions(self, checkpoint: Checkpoint, groups: Iterable[ObjectGroup], after: int) -> set[int]:
-        """The sessions after `after` with events of all `groups`, as far as the shortest lists of sessions tell.
-
-        Reads the lists of all groups in turns until one of them ends, because their lengths are not known before.
-        """
-        readers = [
-            zip_longest(*(self._session_records(checkpoint, ref, after) for ref in group), fillvalue=())
-            for group in groups
-        ]
-        sessions: list[set[int]] = [set() for _ in readers]
-        while True:
-            turns = [next(reader, None) for reader in readers]
-            for found, records in zip(sessions, turns, strict=True):
-                found.update(chain.from_iterable(records or ()))
-            ended = [found for found, records in zip(sessions, turns, strict=True) if records is None]
-            if ended:
-                return set.intersection(*ended)
-
-    def _session_records(self, checkpoint: Checkpoint, ref: ObjectRef, after: int) -> Iterator[tuple[int, ...]]:
-        """The sessions of the object, record by record, latest first. Stops at a record of sessions up to `after`."""
-        record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
-        view = ObjectView.from_record(record)
-        yield view.recent_sessions
-        archived_to = view.archived_to
-        while archived_to > after:
-            item = archived_sessions_item(ref, archived_to)
-            record = self.views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]
-            archived_to, sessions = parse_archived_sessions(record)
-            yield sessions
 
     def _fetch(self, server: int, ranges: Iterable[tuple[int, int]], backwards: bool = False) -> Iterator[Commit]:
         """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in one call."""
