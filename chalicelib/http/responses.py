@@ -102,21 +102,17 @@ def append_value(outcome: Appended | Head) -> dict[str, Any]:
     return value
 
 
-def event_seq(seq: EventSeq, with_position: bool = False) -> Response:
-    """A page of a feed as JobScheduler's EventSeq. Only the feed of core events has positions."""
-    position = _position_json(seq.position if with_position else None)
+def event_seq(seq: EventSeq, is_core: bool = False) -> Response:
+    """A page of a feed as JobScheduler's EventSeq. In feeds of core events it has two members more."""
     match seq:
-        case NonEmpty(event_id, wires):
-            more = _bool_json(seq.more_follows)
-            text = (
-                f'{{"TYPE":"NonEmpty","eventId":{event_id}{position},"moreFollows":{more},'
-                f'"eventSnapshots":[{",".join(wires)}]}}'
-            )
+        case NonEmpty(event_id, wires, more_follows):
+            facts = f'"eventId":{event_id}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"NonEmpty",{facts},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
-            text = _torn_json(event_id, position)
-        case Empty(last):
-            more = _bool_json(seq.more_follows)
-            text = f'{{"TYPE":"Empty","eventId":{last},"lastEventId":{last}{position},"moreFollows":{more}}}'
+            text = _torn_json(event_id, _core_facts(seq, more_follows=True) if is_core else "")
+        case Empty(last, more_follows):
+            facts = f'"eventId":{last},"lastEventId":{last}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"Empty",{facts}}}'
     return Response(text, JSON, 200)
 
 
@@ -149,7 +145,7 @@ def sse_text(seq: EventSeq | None, after: int, is_page: bool) -> str:
 
 def query_page(page: Page) -> Response:
     """The result of one of Hat's queries."""
-    more = _bool_json(not page.is_complete)
+    more = "false" if page.is_complete else "true"
     text = f'{{"events":[{",".join(page.texts)}],"moreFollows":{more},"eventId":{page.event_id}}}'
     return Response(text, JSON, 200)
 
@@ -255,12 +251,12 @@ def _events_json(texts: Iterable[str], event_id: int, position: int | None = Non
     return f'{{"events":[{",".join(texts)}]{_position_json(position)},"eventId":{event_id}}}'
 
 
-def _torn_json(event_id: int, position: str = "") -> str:
-    return f'{{"TYPE":"Torn","eventId":{event_id}{position},"moreFollows":true}}'
+def _torn_json(event_id: int, facts: str = "") -> str:
+    return f'{{"TYPE":"Torn","eventId":{event_id}{facts}}}'
 
 
-def _bool_json(value: bool) -> str:
-    return "true" if value else "false"
+def _core_facts(seq: EventSeq, more_follows: bool) -> str:
+    return f',"moreFollows":{"true" if more_follows else "false"}{_position_json(seq.position)}'
 
 
 def _position_json(position: int | None) -> str:

@@ -64,9 +64,9 @@ class Event:
     key: str | None
     source_timestamp: datetime | None
     payload: Payload | None
-    tags: tuple[str, ...] = ()
     position: int | None = None
     """Counts the events of the log without gaps, from 1. None: unknown, because the server or the event is too old."""
+    tags: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:

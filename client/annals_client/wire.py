@@ -111,8 +111,8 @@ def parse_event(document: Mapping[str, Any]) -> Event:
         key=document["key"],
         source_timestamp=None if source is None else datetime.fromisoformat(source),
         payload=_parse_payload(document["payload"]),
-        tags=tuple(document.get("tags", ())),
         position=document.get("position"),
+        tags=tuple(document.get("tags", ())),
     )
 
 

@@ -282,6 +282,7 @@ def test_poll_returns_when_matching_event_arrives(member: Member, threads: Threa
         "TYPE": "NonEmpty",
         "eventId": wanted["eventId"],
         "moreFollows": False,
+        "position": wanted["position"],
         "eventSnapshots": [wanted],
     }
 
@@ -291,7 +292,8 @@ def test_poll_without_events_times_out_with_position(member: Member) -> None:
     started_s = time.monotonic()
     answer = member.get("/events", types="wanted", after=0, timeout="1s")
     assert 1.0 <= time.monotonic() - started_s < SOON_S
-    assert answer == {"TYPE": "Empty", "eventId": last["eventId"], "lastEventId": last["eventId"], "moreFollows": False}
+    position = {"eventId": last["eventId"], "lastEventId": last["eventId"], "position": last["position"]}
+    assert answer == {"TYPE": "Empty", "moreFollows": False, **position}
 
 
 def test_event_source_reconnects_without_loss(member: Member, threads: ThreadPoolExecutor) -> None:

@@ -383,7 +383,7 @@ class ReadMachine(WriteMachine):
         """Compare a result with the model. `before` is the last EventId before the read."""
         after, limit = query.after or 0, query.limit
         match seq:
-            case NonEmpty(event_id, texts, more_follows=more_follows):
+            case NonEmpty(event_id, texts, more_follows):
                 expected = self._texts(log_model, query.selection, after, event_id)
                 if limit is not None and limit < 0:
                     assert more_follows or len(texts) == len(expected)
@@ -392,7 +392,7 @@ class ReadMachine(WriteMachine):
                 assert len(texts) == abs(limit or 0) if more_follows else event_id >= before
                 assert event_id >= before or (limit is not None and 0 < limit == len(texts))
                 assert limit is None or 0 < len(texts) <= abs(limit)
-            case Empty(last_event_id, more_follows=more_follows):
+            case Empty(last_event_id, more_follows):
                 assert not more_follows
                 assert self._texts(log_model, query.selection, after, last_event_id) == []
                 assert before <= last_event_id <= log_model.last_event_id

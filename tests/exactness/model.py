@@ -87,28 +87,21 @@ def existing_objects(states: States) -> dict[str, State]:
 
 
 def is_selected(event: Event, selection: Selection) -> bool:
-    match selection:
-        case AnySelection():
-            return any(is_selected(event, item) for item in selection.items)
-        case EitherSelection():
-            halves = ((selection.first_after, selection.first), (selection.second_after, selection.second))
-            return any(event.event_id > after and is_selected(event, half) for after, half in halves)
-        case ObjectSelection():
-            is_relevant = object_filter(selection.collection, selection.query)
-            return _matches_item(event, selection) and any(
-                map(is_relevant, vocabularies.affected_objects(event.fields))
-            )
-        case _:
-            return _matches_item(event, selection)
-
-
-def _matches_item(event: Event, item: Selection) -> bool:
-    fields = event.fields
-    return (
-        (item.types is None or any(type_matches(fields.type, pattern) for pattern in item.types))
-        and (item.keys is None or fields.key in item.keys)
-        and set(item.tags or ()) <= set(fields.tags)
-    )
+    if isinstance(selection, AnySelection):
+        return any(is_selected(event, item) for item in selection.items)
+    if isinstance(selection, EitherSelection):
+        halves = ((selection.first_after, selection.first), (selection.second_after, selection.second))
+        return any(event.event_id > after and is_selected(event, half) for after, half in halves)
+    event_type, key, _, _, tags = event.fields
+    if not set(selection.tags or ()) <= set(tags) or (selection.keys is not None and key not in selection.keys):
+        return False
+    if selection.types is not None and not any(type_matches(event_type, pattern) for pattern in selection.types):
+        return False
+    if isinstance(selection, ObjectSelection):
+        return any(
+            map(object_filter(selection.collection, selection.query), vocabularies.affected_objects(event.fields))
+        )
+    return True
 
 
 def type_matches(event_type: EventType, pattern: EventType) -> bool:

@@ -23,7 +23,15 @@ from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from tests.exactness import strategies
 from tests.exactness.model import LogModel
-from tests.exactness.stores import CallOnce, CountingLog, Crash, Hook, InterceptedViews, RecordingViews
+from tests.exactness.stores import (
+    CallOnce,
+    CountingLog,
+    Crash,
+    Hook,
+    InterceptedViews,
+    RecordingViews,
+    do_nothing,
+)
 from tests.services.fakes import World
 
 FAR_US = 10**9
@@ -94,6 +102,9 @@ class WriteMachine(RuleBasedStateMachine):
         self.appender = self.world.appender(self.log)
         self.models = [LogModel(next(store.servers)), LogModel(next(store.servers))]
         self.requests = count()
+        self._hook: Hook = do_nothing
+        self._readers = cycle([self._new_reader(), self._new_reader(), None])
+        """Readers that remember what they have read. None: a new process."""
         self.collections = cycle(vocabularies.collections())
         self.retentions_by_count = {
             events: Retention(self.log, self.world.clock, events=events) for events in (0, 1, 7, 30)
@@ -138,7 +149,8 @@ class WriteMachine(RuleBasedStateMachine):
         log_model = self.models[index]
         checkpoint = load_checkpoint(PROJECTOR, log_model.server, self.views)
         commits = list(self.log.read(log_model.server, checkpoint.head.session, max_commits))
-        projector(self.views).handle(checkpoint, commits)
+        if commits:
+            projector(self.views).handle(checkpoint, commits)
 
     @rule(
         index=log_indexes,
@@ -205,8 +217,15 @@ class WriteMachine(RuleBasedStateMachine):
             self.paths[f"raced by {race.action}"] += 1
             self._interfere(log_model, race.action, race.events)
 
-        call_once = CallOnce(race.use_number if race else 0, hook)
-        return LogReader(CountingLog(self.log, call_once), RecordingViews(self.views, self.paths, call_once))
+        self._hook = CallOnce(race.use_number if race else 0, hook)
+        return next(self._readers) or self._new_reader()
+
+    def _new_reader(self) -> LogReader:
+        def call_hook() -> None:
+            self._hook()
+
+        log, views = CountingLog(self.log, call_hook), RecordingViews(self.views, self.paths, call_hook)
+        return LogReader(log, views, monotonic=self._monotonic)
 
     def _monotonic(self) -> float:
         return self.world.elapsed_s

@@ -53,11 +53,11 @@ def test_feed_returns_matching_events(
     response = member.get("/events", params=httpx.QueryParams(query))
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     seq = response.json()
-    assert {**seq, "eventId": None, "position": None, "moreFollows": None} == {
+    assert {**seq, "eventId": None, "moreFollows": None, "position": None} == {
         "TYPE": "NonEmpty",
         "eventId": None,
-        "position": None,
         "moreFollows": None,
+        "position": None,
         "eventSnapshots": [events[i] for i in expected],
     }
     assert seq["eventId"] >= max(event["eventId"] for event in seq["eventSnapshots"])
@@ -149,8 +149,8 @@ def test_feed_without_match_is_empty_with_position(
         "TYPE": "Empty",
         "eventId": last,
         "lastEventId": last,
-        "position": 4,
         "moreFollows": False,
+        "position": 4,
     }
 
 
@@ -178,8 +178,8 @@ def test_feed_of_empty_log_is_empty(member: Member) -> None:
         "TYPE": "Empty",
         "eventId": 0,
         "lastEventId": 0,
-        "position": 0,
         "moreFollows": False,
+        "position": 0,
     }
 
 
@@ -188,7 +188,7 @@ def test_feed_after_future_position_is_empty(member: Member, events: list[dict[s
     response = member.get("/events", params={"after": last + 10**9})
     assert (response.status_code, response.json()) == (
         200,
-        {"TYPE": "Empty", "eventId": last, "lastEventId": last, "position": 4, "moreFollows": False},
+        {"TYPE": "Empty", "eventId": last, "lastEventId": last, "moreFollows": False, "position": 4},
     )
 
 
@@ -196,7 +196,7 @@ def test_long_poll_ends_at_timeout(member: Member) -> None:
     began = time.monotonic()
     seq = member.get("/events", params={"timeout": "0.3s"}).json()
     assert time.monotonic() - began >= 0.3
-    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "position": 0, "moreFollows": False}
+    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "moreFollows": False, "position": 0}
 
 
 def test_long_poll_returns_first_matching_event(member: Member) -> None:
@@ -224,8 +224,8 @@ def test_one_append_ends_many_long_polls(member: Member) -> None:
         {
             "TYPE": "NonEmpty",
             "eventId": event["eventId"],
-            "position": event["position"],
             "moreFollows": False,
+            "position": event["position"],
             "eventSnapshots": [event],
         }
     ]

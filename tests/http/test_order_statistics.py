@@ -57,7 +57,7 @@ def changed_event(member: Member, path: str = "/") -> Json:
     counters = statistics(member, path)
     event_id = counters.pop("eventId")
     event = {"eventId": event_id, "TYPE": "OrderStatisticsChanged", "orderStatistics": counters}
-    return {"TYPE": "NonEmpty", "eventId": event_id, "moreFollows": False, "eventSnapshots": [event]}
+    return {"TYPE": "NonEmpty", "eventId": event_id, "eventSnapshots": [event]}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_poll_ends_only_if_statistics_change(member: Member, pool: ThreadPoolExe
 
 def test_poll_without_change_is_empty_at_timeout(member: Member) -> None:
     (event,) = publish(member, {"key": "/a/chain,1", **ADDED})
-    empty = {"TYPE": "Empty", "eventId": event["eventId"], "lastEventId": event["eventId"], "moreFollows": False}
+    empty = {"TYPE": "Empty", "eventId": event["eventId"], "lastEventId": event["eventId"]}
     started = time.monotonic()
     assert poll_statistics(member, timeout="0.3s") == empty
     assert time.monotonic() - started >= 0.3
@@ -150,7 +150,7 @@ def test_changes_that_cancel_out_are_ignored(
     batches = [keyed] if together else [[event] for event in keyed]
     written = [event for batch in batches for event in publish(member, *batch)]
     last = written[-1]["eventId"]
-    empty = {"TYPE": "Empty", "eventId": last, "lastEventId": last, "moreFollows": False}
+    empty = {"TYPE": "Empty", "eventId": last, "lastEventId": last}
     assert poll_statistics(member, after=start["eventId"]) == empty
     since = {place: poll_statistics(member, after=event["eventId"]) for place, event in enumerate(written)}
     assert since == {
@@ -176,6 +176,6 @@ def test_statistics_are_compared_with_distant_position(built: bool, small: Serve
 def test_statistics_after_expired_position_are_torn(short_retention: Server) -> None:
     member = short_retention.organization()
     events = publish(member, *({"key": f"/a/chain,{n}", **ADDED} for n in range(4)))
-    assert poll_statistics(member, after=0) == {"TYPE": "Torn", "eventId": events[1]["eventId"], "moreFollows": True}
+    assert poll_statistics(member, after=0) == {"TYPE": "Torn", "eventId": events[1]["eventId"]}
     assert poll_statistics(member, after=events[1]["eventId"]) == changed_event(member)
     assert statistics(member)["total"] == 4

@@ -19,6 +19,8 @@ FIRST_PAGE_COMMITS = 8
 TARGET_PAGE_BYTES = 256 * 1024
 """Pages are small at first and stay small if commits are large, because most readers need only a few."""
 MAX_DELETED_COMMITS = 500
+MAX_STATEMENT_COMMITS = 1_000
+"""SQLite limits the number of values in a statement."""
 
 _COLUMNS = "place, at, n, prev, req, body, before, by, key, digest, crc"
 _INSERT_COMMITS = f"INSERT INTO log ({_COLUMNS}) VALUES "  # noqa: S608  (constants, as below)
@@ -49,10 +51,11 @@ class SqliteLog:
         return Head(server) if last is None else last.head
 
     def append(self, commits: Sequence[Commit]) -> None:
-        # A single statement releases the GIL once, until everything is on disk.
-        with suppress(apsw.ConstraintError):
-            self._database.write(*_insert_statement(commits))
-            return
+        if len(commits) <= MAX_STATEMENT_COMMITS:
+            # A single statement releases the GIL once, until everything is on disk.
+            with suppress(apsw.ConstraintError):
+                self._database.write(*_insert_statement(commits))
+                return
         with self._database.transaction() as connection:
             # One by one, to find out which session is taken.
             for commit in commits:

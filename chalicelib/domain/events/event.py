@@ -186,8 +186,8 @@ class Event:
         position = "null" if self.position is None else self.position
         return (
             f'{{"id":{{"server":{server},"session":{session},"instance":{instance}}},"eventId":{self.event_id},'
-            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",'
-            f"{self.text[1:-1]}{'}' if has_tags(self.text) else NO_TAGS}"
+            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:-1]}'
+            f"{'}' if has_tags(self.text) else NO_TAGS}"
         )
 
     def __eq__(self, other: object) -> bool:

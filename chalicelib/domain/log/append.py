@@ -25,6 +25,7 @@ class AppendCondition(Model):
 
     fail_if_events_match: SerializeAsAny[Selection] = Field(alias="failIfEventsMatch")
     after: EventId = 0
+    # Left out if absent, so that the digest of a request without it is that of earlier versions.
     after_position: EventId | None = Field(None, alias="afterPosition", exclude_if=lambda position: position is None)
     """Replaces `after`."""
 

@@ -108,8 +108,8 @@ class Commit(_StoredCommit):
                 for i, text in enumerate(self.texts, start=1)
             ]
         return [
-            f'{opening}{i}}},"eventId":{first + i},"position":{before + i}{closing}'
-            f"{text[1:-1]}{'}' if text[-2:] == ']}' else NO_TAGS}"
+            f'{opening}{i}}},"eventId":{first + i},"position":{before + i}{closing}{text[1:-1]}'
+            f"{'}' if text[-2:] == ']}' else NO_TAGS}"
             for i, text in enumerate(self.texts, start=1)
         ]
 

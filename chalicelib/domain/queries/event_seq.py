@@ -10,10 +10,10 @@ class NonEmpty:
     event_id: int
     texts: list[str]
     """The formatted events."""
-    position: int | None = field(default=None, compare=False)
-    """Position of `event_id`. None: unknown."""
     more_follows: bool = False
     """Whether the result was cut, so that more events may match."""
+    position: int | None = field(default=None, compare=False)
+    """Position of `event_id`. None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,9 +21,9 @@ class Empty:
     """No event matched before the timeout. Continue after `last_event_id`."""
 
     last_event_id: int
-    position: int | None = field(default=None, compare=False)
     more_follows: bool = False
     """Whether the search was cut before the end of the log."""
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)

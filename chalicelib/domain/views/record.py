@@ -22,8 +22,10 @@ PROJECTOR = f"project-{VIEW_FORMAT}"
 
 LATEST_VIEW = "latest"
 BLOCKS_VIEW = "block"
+TIMES_VIEW = "time"
 SESSIONS_VIEW = "sessions"
 
+_OBJECTS_PREFIX = "object:"
 _GENERATION_UNIT = 2**44
 """A checkpoint's version is `generation * _GENERATION_UNIT + session`, so a rebuild always raises it."""
 
@@ -60,6 +62,8 @@ class Checkpoint:
     """Version of the stored record, None if there is none."""
     part: str = ""
     """How much of the commit after `head` is done, in the consumer's notation. Empty: nothing."""
+    collections: frozenset[str] = frozenset()
+    """The collections that have objects in the views. Readers need not look for objects of others."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -68,8 +72,12 @@ class Checkpoint:
             return cls(Head(server))
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
-        head = Head(server, session, data["n"], data["last"], data.get("p"))
-        return cls(head, generation, record.version, data.get("part", ""))
+        head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
+        return cls(head, generation, record.version, data.get("part", ""), collections)
+
+    def follows(self, earlier: "Checkpoint") -> bool:
+        """Whether the views of `earlier` still exist and were only extended since."""
+        return self.generation == earlier.generation and self.head.session >= earlier.head.session
 
     def at(self, head: Head, part: str = "") -> Self:
         """The same checkpoint at another position."""
@@ -82,11 +90,10 @@ class Checkpoint:
     def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
         """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        data: dict[str, int | str] = {"n": head.instance, "last": head.last_event_id}
-        if head.position is not None:
-            data["p"] = head.position
-        if self.part:
-            data["part"] = self.part
+        data: dict[str, object] = {"n": head.instance, "last": head.last_event_id}
+        data |= {} if head.position is None else {"p": head.position}
+        data |= {"part": self.part} if self.part else {}
+        data |= {"c": sorted(self.collections)} if self.collections else {}
         version = self.generation * _GENERATION_UNIT + head.session
         record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
         return ConditionalWrite(record, expected_version)
@@ -103,4 +110,10 @@ def checkpoints_view(server: int) -> str:
 
 def objects_view(collection: str) -> str:
     """The kind of the view with the objects of a collection."""
-    return f"object:{collection}"
+    return f"{_OBJECTS_PREFIX}{collection}"
+
+
+def collection_of(view_name: str) -> str | None:
+    """The collection whose objects are in the view with this full name."""
+    kind = view_name.partition("/")[2]
+    return kind.removeprefix(_OBJECTS_PREFIX) if kind.startswith(_OBJECTS_PREFIX) else None

@@ -39,8 +39,8 @@ _CREATED = {
     "body": "backup #4800 on n1 was created\n",
     "event": {"server": 1, "session": 3, "instance": 2},
 }
-_EMPTY = {"TYPE": "Empty", "eventId": _AT, "lastEventId": _AT, "moreFollows": False}
-_TORN = {"TYPE": "Torn", "eventId": _AT, "moreFollows": True}
+_EMPTY = {"TYPE": "Empty", "eventId": _AT, "lastEventId": _AT}
+_TORN = {"TYPE": "Torn", "eventId": _AT}
 _START: Mapping[str, Any] = {"command": "chef-client", "run_timeout": 60, "quorum": 1, "node_count": 1, "user": "anna"}
 _SUMMARY = {
     "timestamp": _SPACED_TIME,
@@ -101,8 +101,13 @@ def _organization_feed_event(name: str, id_: str, last_id: str = "", **data: Any
     return MessageExample(name, request, {"timestamp": _SPACED_TIME, **data}, id_)
 
 
-def _non_empty(element: Any, more_follows: bool = False) -> JsonSchema:
-    return {"TYPE": "NonEmpty", "eventId": _AT, "moreFollows": more_follows, "eventSnapshots": [element]}
+def _non_empty(element: Any) -> JsonSchema:
+    return {"TYPE": "NonEmpty", "eventId": _AT, "eventSnapshots": [element]}
+
+
+def _core(seq: JsonSchema, position: int, more_follows: bool = False) -> JsonSchema:
+    """An EventSeq of core events."""
+    return {**seq, "moreFollows": more_follows, "position": position}
 
 
 _ONE_DEPLOYMENT: Values = {"types": ["deploy/*"], "limit": "1"}
@@ -112,15 +117,15 @@ _WEB_SERVICE = {"items": [{"tags": ["service:web", "region:eu"]}]}
 _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
-    _poll("get_events", {**_non_empty(_DEPLOYMENT, more_follows=True), "position": 1}, _ONE_DEPLOYMENT),
-    _poll("get_events", {**_EMPTY, "position": 23}, _NO_MATCH),
-    _poll("get_events", {**_TORN, "position": 23}, _TOO_OLD),
+    _poll("get_events", _core(_non_empty(_DEPLOYMENT), 1, more_follows=True), _ONE_DEPLOYMENT),
+    _poll("get_events", _core(_EMPTY, 23), _NO_MATCH),
+    _poll("get_events", _core(_TORN, 23, more_follows=True), _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),
     _sse_event("get_events", "Torn", _TORN, _TOO_OLD),
     _sse_event("get_events", "position", None, _NO_MATCH),
-    _poll("query_events", {**_non_empty(_DEPLOYMENT), "position": 23}, {}, body=_WEB_SERVICE),
+    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 23), {}, body=_WEB_SERVICE),
     MessageExample("line", Example("query_events", headers={"Accept": NDJSON}, body=_WEB_SERVICE), _DEPLOYMENT),
     MessageExample(
         UNNAMED,
@@ -135,7 +140,7 @@ EXAMPLES = (
     _line("jobscheduler_get_at_path", _STEP, _STEPS, _FOLDER),
     _sse_event("jobscheduler_get_at_path", UNNAMED, _STEP, _STEPS, _FOLDER),
     _poll("jobscheduler_post", _non_empty(_STEP), _STEPS, _ORDERS, {"path": "/folder/"}),
-    _poll("get_inbox", _non_empty(_CREATED, more_follows=True), {"limit": "1", "timeout": "5s"}, _ANNA),
+    _poll("get_inbox", _non_empty(_CREATED), {"limit": "1", "timeout": "5s"}, _ANNA),
     _line("get_inbox", _CREATED, {"limit": "1"}, _ANNA),
     _sse_event("get_inbox", UNNAMED, _CREATED, {"limit": "1"}, _ANNA),
     _job_feed_event("start", **_START),

@@ -107,7 +107,7 @@ def _non_empty(item: JsonSchema) -> JsonSchema:
             "moreFollows": {"type": "boolean"},
             "eventSnapshots": {"type": "array", "minItems": 1, "items": item},
         },
-        "required": ["TYPE", "eventId", "moreFollows", "eventSnapshots"],
+        "required": ["TYPE", "eventId", "eventSnapshots"],
     }
 
 

@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
@@ -14,9 +15,11 @@ from chalicelib.domain.views.record import (
     LATEST_VIEW,
     PROJECTOR,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
+    collection_of,
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
@@ -31,7 +34,7 @@ RecordKey = tuple[str, str]
 
 def projector(views: Views, with_receipts: bool = True) -> Consumer:
     """The consumer that keeps the views up to date. A log that finds idempotency keys itself needs no receipts."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views, with_receipts))
+    return Consumer(PROJECTOR, lambda checkpoint, commits: [_project(checkpoint, commits, views, with_receipts)])
 
 
 def rebuild(
@@ -75,9 +78,10 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> None:
-    """Apply the updates, and retry those whose record was changed concurrently."""
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
+    """Apply the updates, and retry those whose record was changed concurrently. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
+    collections = {collection for view, _ in pending if (collection := collection_of(view)) is not None}
     if with_receipts:
         pending |= receipt_updates(checkpoint, commits)
     while pending:
@@ -95,6 +99,16 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, wi
         views.put(archives)
         refused = views.put(writes)
         pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
+    head = _count_events(checkpoint.head, commits)
+    return replace(checkpoint.at(head), collections=checkpoint.collections | collections)
+
+
+def _count_events(before: Head, commits: Sequence[Commit]) -> Head:
+    """The head after the commits, with its position. Commits of version 0.1.0 on DynamoDB do not know theirs."""
+    head = commits[-1].head
+    if head.position is not None or before.position is None or commits[0].session != before.session + 1:
+        return head
+    return head._replace(known_position=before.position + sum(commit.event_count for commit in commits))
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
@@ -114,7 +128,8 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, TAGGED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, RECEIPTS_VIEW):
+    kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
+    for kind in (*map(objects_view, collections), *kinds):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

@@ -176,7 +176,7 @@ def _next_seq(
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
         head = yield Wait(position, query.selection, timeout_s, next(attempts))
         if head is None:
-            return Empty(position.last_event_id, position.position), last_page
+            return Empty(position.last_event_id, position=position.position), last_page
         position = head
     for attempt in attempts:
         page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
@@ -185,7 +185,7 @@ def _next_seq(
         if page.texts:
             is_delayed = attempt > 0 and query.delay_s > 0
             page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
-            return NonEmpty(page.event_id, page.texts, page.position, not page.is_complete), page
+            return NonEmpty(page.event_id, page.texts, not page.is_complete, page.position), page
         position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
@@ -195,7 +195,7 @@ def _next_seq(
             if head is None:
                 break
             position = head
-    return Empty(page.event_id, page.position, not page.is_complete), page
+    return Empty(page.event_id, not page.is_complete, page.position), page
 
 
 def _start(
@@ -229,9 +229,7 @@ def _newest_first_range(query: FeedQuery, reader: LogReader) -> tuple[Head, Head
         return head, head
     end = reader.position_at(query.server, query.before - 1)
     # The commit after `end` may contain `before`, and events before it.
-    return Head(query.server, end.session + 1), end._replace(
-        last_event_id=max(query.before - 1, 0), known_position=None
-    )
+    return Head(query.server, end.session + 1), end._replace(last_event_id=max(query.before - 1, 0))
 
 
 def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:

@@ -75,23 +75,22 @@ def start_poll(pool: ThreadPoolExecutor, member: Member, **parameters: Any) -> F
     return future
 
 
-def non_empty(events: list[Json], event_id: int | None = None, more_follows: bool = False) -> Json:
+def non_empty(events: list[Json], event_id: int | None = None) -> Json:
     """The response with these events. The default eventId is that of the last one."""
     return {
         "TYPE": "NonEmpty",
         "eventId": events[-1]["eventId"] if event_id is None else event_id,
-        "moreFollows": more_follows,
         "eventSnapshots": events,
     }
 
 
 def empty(event_id: int) -> Json:
-    return {"TYPE": "Empty", "eventId": event_id, "lastEventId": event_id, "moreFollows": False}
+    return {"TYPE": "Empty", "eventId": event_id, "lastEventId": event_id}
 
 
 def torn(event: Json) -> Json:
     """The response when `event` is the last deleted event."""
-    return {"TYPE": "Torn", "eventId": event["eventId"], "moreFollows": True}
+    return {"TYPE": "Torn", "eventId": event["eventId"]}
 
 
 @contextmanager
@@ -153,12 +152,11 @@ def test_poll_after_recent_position_is_not_torn(retention_server: Server) -> Non
 
 def test_newest_first_is_never_torn(retention_server: Server) -> None:  # J-Q09
     member = retention_server.organization()
-    _, second, third = publish(member, A, A, A)
+    *_, third = publish(member, A, A, A)
     (fourth,) = publish(member, B)
-    cut = non_empty([fourth, third], fourth["eventId"], more_follows=True)
-    assert poll(member, after=0, limit=-2) == cut
-    assert poll(member, limit=-2) == cut
-    assert poll(member, limit=-MAX_EVENTS) == non_empty([fourth, third, second], fourth["eventId"])
+    kept = [fourth, third][:MAX_EVENTS]
+    assert poll(member, after=0, limit=-2) == non_empty(kept, fourth["eventId"])
+    assert poll(member, limit=-2) == non_empty(kept, fourth["eventId"])
 
 
 @pytest.mark.parametrize("limit", [1, 99])
@@ -245,8 +243,8 @@ def test_torn_older_returns_torn_for_old_events(member: Member) -> None:  # J-Q2
     (young,) = publish(member, B)
     unlimited = poll(member, tornOlder="1h")
     assert unlimited == non_empty([*old, young])
-    assert poll(member, tornOlder="0.2s") == {"TYPE": "Torn", "eventId": young["eventId"], "moreFollows": True}
-    assert lines(member, tornOlder="0.2s") == [{"TYPE": "Torn", "eventId": young["eventId"], "moreFollows": True}]
+    assert poll(member, tornOlder="0.2s") == {"TYPE": "Torn", "eventId": young["eventId"]}
+    assert lines(member, tornOlder="0.2s") == [{"TYPE": "Torn", "eventId": young["eventId"]}]
     assert poll(member, tornOlder="60s", after=old[-1]["eventId"]) == non_empty([young])
 
 
@@ -310,7 +308,7 @@ def test_delay_collects_only_matching_events(member: Member, pool: ThreadPoolExe
 def test_delay_may_exceed_timeout_but_not_limit(member: Member, pool: ThreadPoolExecutor) -> None:
     delayed = start_poll(pool, member, timeout="0.6s", delay="0.8s", limit=2)
     events = [event for _ in range(3) for event in publish(member, A)]
-    assert delayed.result(TIMEOUT_S) == non_empty(events[:2], more_follows=True)
+    assert delayed.result(TIMEOUT_S) == non_empty(events[:2])
 
 
 def test_stream_line_is_an_event(eighteen: tuple[Member, list[Json]]) -> None:  # J-H09

@@ -102,7 +102,7 @@ def test_newest_events_are_returned_without_waiting(accept: str, query: str, ord
     began = time.monotonic()
     answer = orders.get(f"{API}/event?{query.format(last=last)}&timeout=99s", headers={"Accept": accept})
     assert time.monotonic() - began < IMMEDIATE_S
-    empty = f'{{"TYPE":"Empty","eventId":{last},"lastEventId":{last},"moreFollows":false}}'
+    empty = f'{{"TYPE":"Empty","eventId":{last},"lastEventId":{last}}}'
     assert (answer.status_code, answer.text) == (200, empty if accept == "application/json" else "")
 
 
@@ -137,7 +137,7 @@ def test_timeout_above_maximum_is_capped(timeout: str, short_poll_server: Server
     began = time.monotonic()
     seq = get_events(member, f"return=Event&after={last}&timeout={timeout}")
     assert time.monotonic() - began >= MAX_POLL_S
-    assert seq == {"TYPE": "Empty", "eventId": last, "lastEventId": last, "moreFollows": False}
+    assert seq == {"TYPE": "Empty", "eventId": last, "lastEventId": last}
 
 
 def test_infinite_timeout_ends_with_an_event(member: Member) -> None:  # J-R15
@@ -147,4 +147,4 @@ def test_infinite_timeout_ends_with_an_event(member: Member) -> None:  # J-R15
         event_id = publish(member, "OrderResumed")
         seq = poll.result(TIMEOUT_S).json()
     event = {"eventId": event_id, "TYPE": "OrderResumed", "key": "/chain,1"}
-    assert seq == {"TYPE": "NonEmpty", "eventId": event_id, "moreFollows": False, "eventSnapshots": [event]}
+    assert seq == {"TYPE": "NonEmpty", "eventId": event_id, "eventSnapshots": [event]}

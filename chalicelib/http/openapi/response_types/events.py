@@ -74,7 +74,7 @@ class Empty(TypedDict):
     eventId: EventId
     lastEventId: EventId
     position: NotRequired[Position]
-    moreFollows: bool
+    moreFollows: NotRequired[bool]
 
 
 class Torn(TypedDict):
@@ -83,7 +83,7 @@ class Torn(TypedDict):
     TYPE: Literal["Torn"]
     eventId: EventId
     position: NotRequired[Position]
-    moreFollows: Literal[True]
+    moreFollows: NotRequired[Literal[True]]
 
 
 class InboxMessage(TypedDict):
