@@ -124,6 +124,7 @@ def test_newest_first_before_any_position(
     seq = member.get("/events", params={"limit": -10, "before": position}).json()
     assert seq.get("eventSnapshots", []) == [events[i] for i in expected]
     assert seq["eventId"] == (events[3]["eventId"] if before == 3 else max(position - 1, 0))
+    assert "position" not in seq
 
 
 @pytest.mark.parametrize(("seen", "expected"), [(0, [1, 2, 3]), (1, [2, 3]), (2, [3])])

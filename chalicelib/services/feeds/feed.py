@@ -238,7 +238,9 @@ def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, 
     if query.limit is not None and query.limit < 0:
         start, end = _newest_first_range(query, reader)
         commits = reader.commits_before(start, query.selection)
-        return collect_page_backwards(commits, end, max(after, position.last_event_id), spec)
+        page = collect_page_backwards(commits, end, max(after, position.last_event_id), spec)
+        # The event before `before` may be within a commit, whose first position is not known here.
+        return page if query.before is None else replace(page, position=None)
     max_commits = max_commits_for(query.limit, query.selection)
     if is_near_end:
         return reader.cached_page(
