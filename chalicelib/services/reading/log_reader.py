@@ -223,17 +223,16 @@ class LogReader:
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
-        records = list(self.session_records(checkpoint, ref, 0))
-        return [session for sessions in reversed(records) for session in sessions or ()]
-
-    def session_records(self, checkpoint: Checkpoint, ref: ObjectRef, after: int) -> Iterator[tuple[int, ...] | None]:
-        """The sessions of the object, record by record, latest first. Stops at a record of sessions up to `after`.
-
-        Yields None if the object has no record.
-        """
         record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+        lists = list(self.session_lists(checkpoint, ref, record, 0))
+        return [session for sessions in reversed(lists) for session in sessions]
+
+    def session_lists(
+        self, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None, after: int
+    ) -> Iterator[tuple[int, ...]]:
+        """The sessions of the object, list by list, latest first. Stops at a list of sessions up to `after`."""
         view = ObjectView.from_record(record)
-        yield None if record is None else view.recent_sessions
+        yield view.recent_sessions
         archived_to = view.archived_to
         while archived_to > after:
             item = archived_sessions_item(ref, archived_to)
@@ -328,23 +327,33 @@ class _SessionIndex:
         self._reader = reader
         self._checkpoint = checkpoint
         self._after = after
+        self._records: dict[ObjectRef, Record] = {}
         self.is_complete = True
         """Whether all records existed. If not, rebuilt views may have replaced them."""
 
     def sessions(self, alternatives: Set[frozenset[ObjectGroup]]) -> set[int]:
         """The sessions with events of all groups of one of the alternatives."""
-        sessions: set[int] = set()
-        for groups in alternatives:
-            if not any(other < groups for other in alternatives):  # The sessions of fewer groups include its own.
-                sessions |= self._common_sessions(groups)
-        return sessions
+        # The sessions of fewer groups include those of more.
+        minimal = [groups for groups in alternatives if not any(other < groups for other in alternatives)]
+        self._load({ref for groups in minimal for group in groups for ref in self._existing(group)})
+        return set().union(*map(self._common_sessions, minimal))
+
+    def _load(self, refs: Set[ObjectRef]) -> None:
+        """Read the records of the objects, with one call per collection."""
+        paths: dict[str, list[str]] = {}
+        for ref in sorted(refs):
+            paths.setdefault(ref.collection, []).append(ref.path)
+        for collection, items in paths.items():
+            records = self._reader.views.get(self._checkpoint.view_name(objects_view(collection)), items)
+            self._records.update((ObjectRef(collection, item), record) for item, record in records.items())
+        self.is_complete = len(self._records) == len(refs)
 
     def _common_sessions(self, groups: Iterable[ObjectGroup]) -> set[int]:
         """The sessions with events of all `groups`, as far as the shortest lists of sessions tell.
 
         Reads the lists of all groups in turns until one of them ends, because their lengths are not known before.
         """
-        readers = [zip_longest(*map(self._records, self._existing(group)), fillvalue=()) for group in groups]
+        readers = [zip_longest(*map(self._session_lists, self._existing(group)), fillvalue=()) for group in groups]
         sessions: list[set[int]] = [set() for _ in readers]
         while True:
             turns = [next(reader, None) for reader in readers]
@@ -357,10 +366,8 @@ class _SessionIndex:
     def _existing(self, group: ObjectGroup) -> list[ObjectRef]:
         return [ref for ref in group if ref.collection in self._checkpoint.collections]
 
-    def _records(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
-        for record in self._reader.session_records(self._checkpoint, ref, self._after):
-            self.is_complete &= record is not None
-            yield record or ()
+    def _session_lists(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
+        return self._reader.session_lists(self._checkpoint, ref, self._records.get(ref), self._after)
 
 
 def _union_of_types(selections: Sequence[Selection]) -> Selection:
