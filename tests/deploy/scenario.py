@@ -12,7 +12,7 @@ from chalicelib.domain.exports.table_export import EXPORTS_VIEW, LedgerEntry
 from chalicelib.domain.organizations.organization import inbox_log
 from chalicelib.domain.views.record import MAX_CHARACTER
 from chalicelib.services.consumers.projector import rebuild
-from chalicelib.services.reading.log_reader import SCAN_THRESHOLD
+from chalicelib.services.reading.log_reader import MAX_SEARCH_DISTANCE
 from chalicelib.wiring.exports import table_exporter
 from infra.deploy.build.package import ROOT
 from tests.deploy.installation import Installation, full_token, stream_event
@@ -74,14 +74,14 @@ def publish(annals: Installation) -> None:
     event = _payload("publish")
     assert annals.call("publish", event) == annals.call("publish", event)
     annals.call("publish", {"org": "acme", "events": []})
-    for n in range(SCAN_THRESHOLD + 20):
+    for n in range(MAX_SEARCH_DISTANCE + 20):
         annals.call("publish", {"org": "acme", "events": [{"type": ["noise", str(n % 7)], "key": f"/noise/{n % 50}"}]})
 
 
 def publish_with_views(annals: Installation) -> None:
     """Conditions on the whole log, which read the views by type and by key."""
     for matched in (NO_EVENTS, NO_EVENTS_OF_KEY):
-        condition = {"failIfEventsMatch": matched, "after": 0}
+        condition = {"failIfEventsMatch": matched, "after": 1}
         annals.call("publish", {"org": "acme", "events": [{"type": ["a"]}], "condition": condition})
 
 
@@ -130,7 +130,7 @@ def append_with_views(annals: Installation) -> None:
         post(finish, headers=key)
         post(finish, headers=key, status=200)
     for status, matched in ((201, NO_EVENTS), (201, NO_EVENTS_OF_KEY), (409, {"keys": ["/noise/1"]})):
-        condition = {"failIfEventsMatch": matched, "after": 0}
+        condition = {"failIfEventsMatch": matched, "after": 1}
         annals.request("POST", "/events", {"events": [{"type": ["a"]}], "condition": condition}, status)
 
 

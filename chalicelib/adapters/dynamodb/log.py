@@ -136,13 +136,15 @@ class DynamoLog:
 
         Eventually consistent, so it costs half of the other reads.
         """
-        request = {
+        query = {
             "TableName": self._log_table,
-            "Key": commit_key(head.server, head.session + 1),
+            "KeyConditionExpression": _AFTER,
             "ProjectionExpression": "#session",
-            "ExpressionAttributeNames": {"#session": SESSION},
+            "ExpressionAttributeNames": _KEY_NAMES,
+            "ExpressionAttributeValues": {":server": {"N": str(head.server)}, ":session": {"N": str(head.session)}},
+            "Limit": 1,
         }
-        return "Item" in self._client.call("GetItem", request)
+        return bool(self._client.call("Query", query)["Items"])
 
     def _projected_head(self, server: int) -> Head:
         """The head up to which the views are built."""

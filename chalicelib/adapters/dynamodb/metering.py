@@ -10,7 +10,6 @@ if TYPE_CHECKING:
 
 UNIT_METRICS: Final = {
     "PutItem": "WriteUnits",
-    "TransactWriteItems": "WriteUnits",
     "BatchWriteItem": "WriteUnits",
     "GetItem": "ReadUnits",
     "Query": "ReadUnits",

@@ -98,7 +98,7 @@ def test_has_newer_commit_is_one_eventually_consistent_read(table_log: DynamoLog
     assert not table_log.has_newer_commit(Head(1))
     append(table_log, a_commit())
     assert (table_log.has_newer_commit(Head(1)), table_log.has_newer_commit(Head(1, 1))) == (True, False)
-    reads = [sent for name, sent in calls if name == "GetItem"]
+    reads = [sent for name, sent in calls if name == "Query"]
     assert (len(reads), any("ConsistentRead" in sent for sent in reads), calls.names.count("PutItem")) == (3, False, 1)
     assert "body" not in str(reads)
 
