@@ -55,7 +55,7 @@ def fill(log: MeteredLog, events: int, batch: int) -> None:
     """Write commits of job events without keys, and one rare event in the middle."""
     commits = _commits(events, batch)
     while group := list(islice(commits, WRITE_COMMITS)):
-        log.append(group, [], 0)
+        log.append(group)
 
 
 def measure(log: MeteredLog, views: MeteredViews) -> Iterator[Row]:

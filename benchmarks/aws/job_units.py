@@ -56,7 +56,7 @@ def _fill(log: MeteredLog, texts: list[str]) -> None:
     for number, start in enumerate(range(0, len(texts), BATCH)):
         append = Append(SERVER, tuple(texts[start : start + BATCH]), f"r{number}")
         commit = next_commit(head, append, AT_MS + number * STEP_MS)
-        log.append([commit], [], 0)
+        log.append([commit])
         head = commit.head
 
 

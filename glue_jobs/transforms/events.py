@@ -1,7 +1,8 @@
 """Parses the events of commits into Arrow tables, one row per event.
 
 A commit's body is a JSON array with one event per line: `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`, in this
-order. The payload is copied as text, and only the fields before it are parsed, which halves the work.
+order. The payload is copied as text, and only the fields before it are parsed, which halves the work. Some events have
+`"tags":[…]` behind the payload. The history does not contain them.
 """
 
 import zlib
@@ -33,6 +34,8 @@ DAY_US: Final = 86_400_000_000
 _HEAD: Final = pa.schema([("type", pa.list_(pa.string())), ("key", pa.string()), ("sourceTimestamp", pa.string())])
 _PAYLOAD: Final = ',"payload":'
 """Quotes in strings are escaped, so this cannot occur in a key or subtype."""
+_TAGS: Final = b',"tags":['
+"""The same holds for tags, so the last occurrence in a line that ends with `]}` begins the tags."""
 _END: Final = "}\n"
 
 
@@ -59,7 +62,7 @@ def parse_events(commits: pa.RecordBatch) -> pa.Table:
 
 
 class _Lines:
-    """Lines with one event each, and the lengths of their four parts: head, payload name, payload, end."""
+    """Lines with one event each, and the lengths of their five parts: head, payload name, payload, tags, end."""
 
     def __init__(self, text: bytes, count: int) -> None:
         self._bytes = np.frombuffer(text, dtype=np.uint8)
@@ -70,8 +73,9 @@ class _Lines:
             line = int(np.flatnonzero(head < 0)[0])
             shown = text[offsets[line] : offsets[line + 1]].decode(errors="replace").strip()
             raise HistoryError(f"an event has no payload: {shown[:200]}")
-        fixed = np.full(count, len(_PAYLOAD)), np.full(count, len(_END))
-        self._lengths = np.column_stack((head, fixed[0], np.diff(offsets) - head - fixed[0] - fixed[1], fixed[1]))
+        name, end = np.full(count, len(_PAYLOAD)), np.full(count, len(_END))
+        tags = self._tags_lengths(text, offsets[:-1] + head + name, offsets[1:] - end)
+        self._lengths = np.column_stack((head, name, np.diff(offsets) - head - name - tags - end, tags, end))
 
     def heads(self) -> pa.Table:
         """The parsed fields before the payload."""
@@ -96,9 +100,17 @@ class _Lines:
             raise HistoryError("the payload of an event is neither null nor an object")
         return pc.if_else(is_null, pa.scalar(None, pa.string()), texts)
 
+    def _tags_lengths(self, text: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The length of the tags in each line, between the start of its payload and its end."""
+        lengths = np.zeros(len(starts), dtype=starts.dtype)
+        for line in np.flatnonzero(self._bytes[ends - 1] == ord("]")):
+            found = text.rfind(_TAGS, starts[line], ends[line])
+            lengths[line] = ends[line] - found if found >= 0 else 0
+        return lengths
+
     def _select_parts(self, head: bool, payload: bool, end: bool) -> bytes:
         """The selected parts of all lines."""
-        is_selected = np.tile([head, False, payload, end], len(self._lengths))
+        is_selected = np.tile([head, False, payload, False, end], len(self._lengths))
         return bytes(self._bytes[np.repeat(is_selected, self._lengths.ravel())])
 
 

@@ -170,6 +170,7 @@ def read(annals: Installation) -> None:
     first = get("/events", query={"after": "0", "limit": "3"}, headers=acme)["eventSnapshots"][0]
     for query in ({"types": "noise/1"}, {"keys": "/noise/1"}, {"limit": "-3", "types": "noise/1"}, {"timeout": "0.01"}):
         get("/events", query={"after": str(first["eventId"]), **query}, headers=acme)
+    annals.request("POST", "/events/query", {"items": [{"keys": ["/noise/1"]}, {"tags": ["noise"]}]}, headers=acme)
     _read_as_hat(annals, first["id"])
     _read_as_jobscheduler(annals)
     routes: dict[str, dict[str, Any]] = {

@@ -134,14 +134,16 @@ class WriteMachine(RuleBasedStateMachine):
 
     @rule(index=log_indexes, max_commits=run_limits)
     def project(self, index: int, max_commits: int) -> None:
-        run_once(projector(self.views, self.world.clock), self.models[index].server, self.log, self.views, max_commits)
+        run_once(
+            projector(self.views, clock=self.world.clock), self.models[index].server, self.log, self.views, max_commits
+        )
 
     @rule(index=log_indexes, max_commits=run_limits, write_number=use_numbers)
     def project_and_crash(self, index: int, max_commits: int, write_number: int) -> None:
         crashing_views = InterceptedViews(self.views, self.paths, CallOnce(write_number, self._crash))
         try:
             run_once(
-                projector(crashing_views, self.world.clock),
+                projector(crashing_views, clock=self.world.clock),
                 self.models[index].server,
                 self.log,
                 crashing_views,
@@ -156,7 +158,7 @@ class WriteMachine(RuleBasedStateMachine):
         checkpoint = load_checkpoint(PROJECTOR, log_model.server, self.views)
         commits = list(self.log.read(log_model.server, checkpoint.head.session, max_commits))
         if commits:
-            projector(self.views, self.world.clock).handle(checkpoint, commits)
+            projector(self.views, clock=self.world.clock).handle(checkpoint, commits)
 
     @rule(
         index=log_indexes,
@@ -180,7 +182,9 @@ class WriteMachine(RuleBasedStateMachine):
                 self.project_and_crash(index=index, max_commits=other, write_number=crash)
 
         overtaken_views = InterceptedViews(self.views, self.paths, CallOnce(write_number, overtake))
-        run_once(projector(overtaken_views, self.world.clock), log_model.server, self.log, overtaken_views, max_commits)
+        run_once(
+            projector(overtaken_views, clock=self.world.clock), log_model.server, self.log, overtaken_views, max_commits
+        )
 
     @rule(
         index=log_indexes,
@@ -211,9 +215,9 @@ class WriteMachine(RuleBasedStateMachine):
         if action in ("append", "catch up"):
             self._append(log_model, events)
         if action == "project":
-            run_once(projector(self.views, self.world.clock), log_model.server, self.log, self.views, 2)
+            run_once(projector(self.views, clock=self.world.clock), log_model.server, self.log, self.views, 2)
         if action == "catch up":
-            catch_up(projector(self.views, self.world.clock), log_model.server, self.log, self.views)
+            catch_up(projector(self.views, clock=self.world.clock), log_model.server, self.log, self.views)
         if action == "rebuild":
             rebuild(log_model.server, self.log, self.views, _progress, clock=self.world.clock)
 

@@ -2,10 +2,9 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from chalicelib.domain.errors import BadInput, TooLarge
 from chalicelib.domain.events.event import Event, NewEvent, encode_all
@@ -24,8 +23,11 @@ RECEIPT_TTL_S = 24 * 3600
 class AppendCondition(Model):
     """Refuse the append if an event after `after` matches, so that no publisher acts on outdated knowledge."""
 
-    fail_if_events_match: Selection = Field(alias="failIfEventsMatch")
+    fail_if_events_match: SerializeAsAny[Selection] = Field(alias="failIfEventsMatch")
     after: EventId = 0
+    # Left out if absent, so that the digest of a request without it is that of earlier versions.
+    after_position: EventId | None = Field(None, alias="afterPosition", exclude_if=lambda position: position is None)
+    """Replaces `after`."""
 
     def first_match(self, events: Iterable[Event]) -> Event | None:
         """The first of `events` that violates the condition."""
@@ -48,6 +50,8 @@ class Append(NamedTuple):
     """No event up to this head violates the condition."""
     request_digest: str = ""
     """Digest of the publisher's request, if the events to append differ from it."""
+    by: str = ""
+    """The subject of the publisher's token."""
 
     @property
     def digest(self) -> str:
@@ -58,16 +62,16 @@ class Append(NamedTuple):
         return hashlib.sha256("\n".join((condition, *self.texts)).encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The use of an idempotency key. A repeated request receives the same response."""
 
-    server: int
-    key: str
     digest: str
     session: int
-    request_id: str
-    expires_s: int
+    at_us: int
+    """Time of the commit."""
+
+    def is_valid(self, now_ms: int) -> bool:
+        return self.at_us // 1000 >= now_ms - RECEIPT_TTL_S * 1000
 
 
 IDEMPOTENCY_KEY_PATTERN = r"^[!-~](?:[ -~]{0,254}[!-~])?$"

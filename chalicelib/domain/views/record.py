@@ -74,7 +74,7 @@ class Checkpoint:
             return cls(Head(server))
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
-        head, collections = Head(server, session, data["n"], data["last"]), frozenset(data.get("c", ()))
+        head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
         return cls(head, generation, record.version, data.get("part", ""), collections, data.get("s", 0))
 
     def follows(self, earlier: "Checkpoint") -> bool:
@@ -92,13 +92,14 @@ class Checkpoint:
     def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
         """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        members: dict[str, object] = {"n": head.instance, "last": head.last_event_id}
-        members |= {"part": self.part} if self.part else {}
-        members |= {"c": sorted(self.collections)} if self.collections else {}
-        members |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
-        data = to_json(members).decode()
+        data: dict[str, object] = {"n": head.instance, "last": head.last_event_id}
+        data |= {} if head.position is None else {"p": head.position}
+        data |= {"part": self.part} if self.part else {}
+        data |= {"c": sorted(self.collections)} if self.collections else {}
+        data |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
         version = self.generation * _GENERATION_UNIT + head.session
-        return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)
+        record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
+        return ConditionalWrite(record, expected_version)
 
     def view_name(self, kind: str) -> str:
         """The full name of a view of this generation."""

@@ -38,11 +38,15 @@ def feed(
 ) -> Response:
     """The feed of the context's log in the format that the client prefers."""
     log, measure = context.components.log, context.components.measure
+    if params.after_position is not None:
+        after = log.reader.event_id_at(context.server, params.after_position)
+        params = params.model_copy(update={"after": after})
     query = FeedQuery(
         context.server,
         selection,
         params.after,
         params.limit,
+        before=params.before,
         timeout_s=min(params.timeout, max_wait_s(context)),
         delay_s=min(params.delay, max_wait_s(context)),
         torn_before_us=_oldest_us(context, params),
@@ -56,7 +60,8 @@ def feed(
         case "text/event-stream":
             return _sse_feed(context, params, query)
         case _:
-            return poll_response(context, long_poll(query, log.reader, log.retention, measure=measure))
+            reading = long_poll(query, log.reader, log.retention, measure=measure)
+            return poll_response(context, reading, is_core=formatter is None)
 
 
 def _oldest_us(context: LogContext, params: parameters.FollowParameters) -> int | None:
@@ -80,15 +85,15 @@ def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: F
     return stream_response(context, texts, responses.SSE)
 
 
-def poll_response(context: Context, reading: SuspendableRead[EventSeq]) -> Response:
+def poll_response(context: Context, reading: SuspendableRead[EventSeq], is_core: bool = False) -> Response:
     """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
     if context.components.settings.streams:
-        return responses.SuspendableResponse(_event_seq_response(reading))
-    return responses.event_seq(run_blocking(reading, context.components.log.notifier))
+        return responses.SuspendableResponse(_event_seq_response(reading, is_core))
+    return responses.event_seq(run_blocking(reading, context.components.log.notifier), is_core)
 
 
-def _event_seq_response(reading: SuspendableRead[EventSeq]) -> SuspendableRead[Response]:
-    return responses.event_seq((yield from reading))
+def _event_seq_response(reading: SuspendableRead[EventSeq], is_core: bool) -> SuspendableRead[Response]:
+    return responses.event_seq((yield from reading), is_core)
 
 
 def stream_response(context: Context, stream: Stream[str], headers: responses.Headers) -> Response:

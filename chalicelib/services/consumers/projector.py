@@ -7,8 +7,9 @@ from dataclasses import replace
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED
+from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.projection import updates
+from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
@@ -41,11 +42,14 @@ RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views, clock: Clock = wall_clock) -> Consumer:
-    """The consumer that keeps the views up to date, and deletes those that were replaced by rebuilt ones."""
+def projector(views: Views, with_receipts: bool = True, clock: Clock = wall_clock) -> Consumer:
+    """The consumer that keeps the views up to date, and deletes those that were replaced by rebuilt ones.
+
+    A log that finds idempotency keys itself needs no receipts.
+    """
 
     def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
-        new_checkpoint = _project(checkpoint, commits, views)
+        new_checkpoint = _project(checkpoint, commits, views, with_receipts)
         is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
         if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):
             return [replace(new_checkpoint, switched_at_ms=0)]
@@ -60,6 +64,7 @@ def rebuild(
     views: Views,
     progress: Callable[[int, int], None],
     retention_head: Head | None = None,
+    with_receipts: bool = True,
     clock: Clock = wall_clock,
 ) -> None:
     """Rebuild all views of a server next to the old ones, then switch over atomically.
@@ -67,7 +72,7 @@ def rebuild(
     The projector, or the next rebuild, deletes the old ones later. Concurrent rebuilds are safe: both continue the one
     that was started last.
     """
-    builder = Consumer(REBUILD, projector(views).handle)
+    builder = Consumer(REBUILD, projector(views, with_receipts).handle)
     if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
         delete_replaced_views(server, views)
     _start_generation(builder.name, retention_head or Head(server), views)
@@ -101,10 +106,12 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> Checkpoint:
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
     """Apply the updates, and retry those whose record was changed concurrently. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
     collections = {collection for view, _ in pending if (collection := collection_of(view)) is not None}
+    if with_receipts:
+        pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
         archives: list[ConditionalWrite] = []
@@ -114,13 +121,22 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) ->
             new_records = update(record)
             archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
             version = None if record is None else record.version
-            writes += (ConditionalWrite(new_record, version) for new_record in new_records[-1:])
+            writes += (ConditionalWrite(new, version, expires_s(new)) for new in new_records[-1:])
         # Archives are written first, because the updated record refers to them.
         # A refused archive record is already stored with the same content, which its key determines.
         views.put(archives)
         refused = views.put(writes)
         pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
-    return replace(checkpoint.at(commits[-1].head), collections=checkpoint.collections | collections)
+    head = _count_events(checkpoint.head, commits)
+    return replace(checkpoint.at(head), collections=checkpoint.collections | collections)
+
+
+def _count_events(before: Head, commits: Sequence[Commit]) -> Head:
+    """The head after the commits, with its position. Commits of version 0.1.0 on DynamoDB do not know theirs."""
+    head = commits[-1].head
+    if head.position is not None or before.position is None or commits[0].session != before.session + 1:
+        return head
+    return head._replace(known_position=before.position + sum(commit.event_count for commit in commits))
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
@@ -145,10 +161,11 @@ def _delete_replaced_views(current: Checkpoint, views: Views, max_records: int |
     All of them, because a crashed rebuild or a late projector may have left records in any.
     """
     deleted = 0
-    collections = (KEYED, *vocabularies.collections())
+    collections = (KEYED, TAGGED, *vocabularies.collections())
+    kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
     for generation in range(1, current.generation):
         checkpoint = Checkpoint(Head(current.head.server), generation)
-        for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW):
+        for kind in (*map(objects_view, collections), *kinds):
             while dropped := views.drop(checkpoint.view_name(kind)):
                 deleted += dropped
                 if max_records is not None and deleted >= max_records:

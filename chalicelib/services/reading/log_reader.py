@@ -7,15 +7,16 @@ folded twice. The checkpoint may be an earlier one that the process remembers.
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby, takewhile, zip_longest
 from typing import TypeVar
 
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import time_item_range
@@ -179,18 +180,56 @@ class LogReader:
             earlier, later = self._search_bounds(server, event_id, earlier.session)
         return binary_search(self.log, earlier, later, event_id)
 
+    def event_id_at(self, server: int, position: int) -> int:
+        """EventId of the event at a position, 0 for position 0. Raises `BadInput` if there is no such event."""
+        head = self.log.head(server)
+        if position <= 0:
+            return 0
+        if head.position is None or position > head.position:
+            end = "unknown" if head.position is None else head.position
+            raise BadInput(f"afterPosition={position} is beyond the end of the log: the last position is {end}")
+        earlier, later, step = head.session - 1, head.session, 1
+        while (
+            earlier > 0 and (end_position := head_at(self.log, server, earlier).position) and end_position >= position
+        ):
+            earlier, later, step = earlier - 2 * step, earlier, step * 2
+        earlier = max(earlier, 0)
+        while later - earlier > 1:
+            middle = (earlier + later) // 2
+            is_earlier = (head_at(self.log, server, middle).position or 0) < position
+            earlier, later = (middle, later) if is_earlier else (earlier, middle)
+        commit = self.log.commit(server, later)
+        if commit is None or commit.before is None or commit.before >= position:
+            raise BadInput(f"afterPosition={position} is unknown: its event is no longer kept, or has no position")
+        return commit.at_us + position - commit.before - 1
+
+    def count_events(self, head: Head) -> int:
+        """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it."""
+        start = self._tails.reload_checkpoint(head.server).head
+        if start.position is None or start.session > head.session:
+            start = Head(head.server)
+        commits = takewhile(lambda commit: commit.session <= head.session, self.log.read(head.server, start.session))
+        return (start.position or 0) + sum(commit.event_count for commit in commits)
+
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
+        records = list(self.session_records(checkpoint, ref, 0))
+        return [session for sessions in reversed(records) for session in sessions or ()]
+
+    def session_records(self, checkpoint: Checkpoint, ref: ObjectRef, after: int) -> Iterator[tuple[int, ...] | None]:
+        """The sessions of the object, record by record, latest first. Stops at a record of sessions up to `after`.
+
+        Yields None if the object has no record.
+        """
         record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
         view = ObjectView.from_record(record)
-        archived: list[int] = []
+        yield None if record is None else view.recent_sessions
         archived_to = view.archived_to
-        while archived_to:
+        while archived_to > after:
             item = archived_sessions_item(ref, archived_to)
             record = self.views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]
             archived_to, sessions = parse_archived_sessions(record)
-            archived = [*sessions, *archived]
-        return [*archived, *view.recent_sessions]
+            yield sessions
 
     def _candidates(
         self, server: int, selection: Selection, after: int, end: int | None = None, backwards: bool = False
@@ -200,20 +239,25 @@ class LogReader:
         Commits after the checkpoint are left out, because the views do not know all of them. The commits, and the
         blocks that lead to them, are read as the caller iterates.
         """
-        refs = selection.object_refs
-        if refs is None:
-            checkpoint, ranges = self._search_blocks(server, selection, after, end, backwards)
-            return checkpoint, self._fetch(server, ranges, backwards)
-        checkpoint, sessions = self.read_views(
-            server,
-            lambda checkpoint: [
-                self.sessions_of(checkpoint, ref) for ref in refs if ref.collection in checkpoint.collections
-            ],
-            is_complete=all,
-        )
-        last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-        selected = {session for group in sessions for session in group if after < session <= last}
-        return checkpoint, self.log.commits(server, sorted(selected, reverse=backwards))
+        alternatives = {frozenset(each.object_groups) for each in selection.alternatives if each.object_groups}
+        others = [each for each in selection.alternatives if not each.object_groups]
+        if not alternatives:
+            checkpoint, found = self._search_blocks(server, _union_of_types(others), after, end, backwards)
+            return checkpoint, self._fetch(server, found, backwards)
+
+        def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
+            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+            index = _SessionIndex(self, checkpoint, after)
+            sessions = index.sessions(alternatives)
+            ranges = [(session, session) for session in sessions if after < session <= last]
+            if others:
+                view = checkpoint.view_name(BLOCKS_VIEW)
+                search = BlockSearch(self.views, view, _union_of_types(others), after, last, backwards)
+                ranges += search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
+            return _without_nested(ranges), index.is_complete and not others
+
+        checkpoint, (ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
+        return checkpoint, self._fetch(server, reversed(ranges) if backwards else ranges, backwards)
 
     def _search_blocks(
         self, server: int, selection: Selection, after: int, end: int | None, backwards: bool
@@ -257,3 +301,62 @@ class LogReader:
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
         return earlier, min(later, after.version) if after else later
+
+
+class _SessionIndex:
+    """Finds the sessions with events of objects, according to the views at a checkpoint."""
+
+    def __init__(self, reader: LogReader, checkpoint: Checkpoint, after: int) -> None:
+        self._reader = reader
+        self._checkpoint = checkpoint
+        self._after = after
+        self.is_complete = True
+        """Whether all records existed. If not, rebuilt views may have replaced them."""
+
+    def sessions(self, alternatives: Set[frozenset[ObjectGroup]]) -> set[int]:
+        """The sessions with events of all groups of one of the alternatives."""
+        sessions: set[int] = set()
+        for groups in alternatives:
+            if not any(other < groups for other in alternatives):  # The sessions of fewer groups include its own.
+                sessions |= self._common_sessions(groups)
+        return sessions
+
+    def _common_sessions(self, groups: Iterable[ObjectGroup]) -> set[int]:
+        """The sessions with events of all `groups`, as far as the shortest lists of sessions tell.
+
+        Reads the lists of all groups in turns until one of them ends, because their lengths are not known before.
+        """
+        readers = [zip_longest(*map(self._records, self._existing(group)), fillvalue=()) for group in groups]
+        sessions: list[set[int]] = [set() for _ in readers]
+        while True:
+            turns = [next(reader, None) for reader in readers]
+            for found, records in zip(sessions, turns, strict=True):
+                found.update(chain.from_iterable(records or ()))
+            ended = [found for found, records in zip(sessions, turns, strict=True) if records is None]
+            if ended:
+                return set.intersection(*ended)
+
+    def _existing(self, group: ObjectGroup) -> list[ObjectRef]:
+        return [ref for ref in group if ref.collection in self._checkpoint.collections]
+
+    def _records(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
+        for record in self._reader.session_records(self._checkpoint, ref, self._after):
+            self.is_complete &= record is not None
+            yield record or ()
+
+
+def _union_of_types(selections: Sequence[Selection]) -> Selection:
+    """A selection of the types of all `selections`, for a search of blocks."""
+    if len(selections) == 1 or any(each.types is None for each in selections):
+        return selections[0] if len(selections) == 1 else Selection()
+    types = tuple(pattern for each in selections for pattern in each.types or ())
+    return Selection.model_construct(types=types, keys=None, tags=None)
+
+
+def _without_nested(ranges: Iterable[SessionRange]) -> list[SessionRange]:
+    """The ranges in order, without those within another one."""
+    result: list[SessionRange] = []
+    for first, last in sorted(ranges, key=lambda bounds: (bounds[0], -bounds[1])):
+        if not result or last > result[-1][1]:
+            result.append((first, last))
+    return result

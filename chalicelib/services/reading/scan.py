@@ -1,6 +1,7 @@
 """Scan a log: find positions, and collect events into pages."""
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -106,7 +107,7 @@ def collect_page(
     """Collect events with an EventId greater than `after` from `commits`, which follow `start`."""
     limit = spec.limit
     texts: list[str] = []
-    scanned_to, event_id, first_at_us = start, start.last_event_id, None
+    scanned_to, event_id, position, first_at_us = start, start.last_event_id, start.position, None
     deadline = monotonic() + SCAN_TIMEOUT_S
     size_bytes = 0
     for commit in commits:
@@ -115,17 +116,19 @@ def collect_page(
             first_at_us = commit.at_us
         if limit is not None and len(texts) + len(new_texts) > limit:
             room = limit - len(texts)
-            last_event_id = event_ids[room - 1] if room else event_id
-            return Page(scanned_to, last_event_id, [*texts, *new_texts[:room]], first_at_us, is_complete=False)
+            if room:
+                event_id, position = event_ids[room - 1], commit.position_of(event_ids[room - 1])
+            return Page(scanned_to, event_id, [*texts, *new_texts[:room]], first_at_us, position, is_complete=False)
         texts += new_texts
         scanned_to, event_id = commit.head, commit.last_event_id
+        position = scanned_to.position
         size_bytes += spec.size_limit.measure(new_texts)
         # Without a filter, read on: the next commit shows whether there are more events. With a filter, the next
         # selected event might be far away.
         is_full = len(texts) == limit and not spec.selection.selects_everything
         if is_full or size_bytes > spec.size_limit.max_bytes or monotonic() > deadline:
-            return Page(scanned_to, event_id, texts, first_at_us, is_complete=False)
-    return Page(scanned_to, event_id, texts, first_at_us)
+            return Page(scanned_to, event_id, texts, first_at_us, position, is_complete=False)
+    return Page(scanned_to, event_id, texts, first_at_us, position)
 
 
 def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, size_limit: SizeLimit) -> Page:
@@ -140,20 +143,25 @@ def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, s
     return Page(head, event_id, texts)
 
 
-def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, spec: PageSpec) -> Page:
-    """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back from `head`."""
+def collect_page_backwards(commits: Iterable[Commit], end: Head, after: int, spec: PageSpec) -> Page:
+    """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back.
+
+    Events after the `last_event_id` of `end` are left out. It may be within the first of `commits`.
+    """
     texts: list[str] = []
     limit = -(spec.limit or 0)
     size_bytes = 0
     for commit in commits:
         if commit.last_event_id <= after:
             break
-        _, new_texts = format_selected(commit, after, spec)
+        event_ids, new_texts = format_selected(commit, after, spec)
+        new_texts = new_texts[: bisect_right(event_ids, end.last_event_id)]
         texts += reversed(new_texts)
         size_bytes += spec.size_limit.measure(new_texts)
         if len(texts) >= limit or size_bytes > spec.size_limit.max_bytes:
-            break
-    return Page(head, head.last_event_id, texts[:limit])
+            is_complete = len(texts) <= limit and commit.previous_event_id <= after
+            return Page(end, end.last_event_id, texts[:limit], position=end.position, is_complete=is_complete)
+    return Page(end, end.last_event_id, texts, position=end.position)
 
 
 def format_selected(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence[int], list[str]]:

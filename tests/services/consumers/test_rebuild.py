@@ -68,7 +68,7 @@ def test_projector_deletes_replaced_views_some_minutes_later(
     runs: list[list[int]] = []
     for now_ms in (due_ms - 1, *[due_ms] * 29):
         fill(log, 1, list(islice(commits, 1)))
-        run_once(projector(views, lambda: now_ms), 1, log, views)  # noqa: B023
+        run_once(projector(views, clock=lambda: now_ms), 1, log, views)  # noqa: B023
         runs.append(generations(views, 1))
     assert runs[0] == runs[1] == [1, 2]
     assert runs[29] == [2]
@@ -88,7 +88,10 @@ def test_second_rebuild_keeps_views_replaced_just_before(log: Log, views: Views)
 
 def test_rebuild_works_with_empty_log_and_without_views(log: Log, views: Views) -> None:
     rebuild(1, log, views, lambda *_: None)
-    assert all_records(views, 1) == {"checkpoint": [(PROJECTOR, 0, '{"n":0,"last":0}')], **{kind: [] for kind in KINDS}}
+    assert all_records(views, 1) == {
+        "checkpoint": [(PROJECTOR, 0, '{"n":0,"last":0,"p":0}')],
+        **{kind: [] for kind in KINDS},
+    }
     fill(log, 2, sample_commits(30))
     rebuild(2, log, views, lambda *_: None)
     assert_exact(log, views, 2)

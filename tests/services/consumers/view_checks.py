@@ -10,7 +10,7 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
+from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef, State
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.block import BLOCK_BITS, time_item, time_item_range
 from chalicelib.domain.views.object_view import (
@@ -43,7 +43,7 @@ from tests.services.consumers.sample_events import (
 )
 
 KINDS = (
-    *(objects_view(name) for name in (KEYED, *vocabularies.collections())),
+    *(objects_view(name) for name in (KEYED, TAGGED, *vocabularies.collections())),
     SESSIONS_VIEW,
     LATEST_VIEW,
     BLOCKS_VIEW,
@@ -139,7 +139,7 @@ def objects(views: Views, checkpoint: Checkpoint) -> dict[ObjectRef, tuple[State
     """The state and the sessions of every object according to the views."""
     return {
         ref: (ObjectView.from_record(record).state, [n for link in chain(views, checkpoint, ref) for n in link])
-        for collection in (KEYED, *vocabularies.collections())
+        for collection in (KEYED, TAGGED, *vocabularies.collections())
         for record in views.range(checkpoint.view_name(objects_view(collection)), "", MAX_CHARACTER)
         for ref in [ObjectRef(collection, record.item)]
     }

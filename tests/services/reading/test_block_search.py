@@ -79,7 +79,7 @@ def filled(tmp_path_factory: pytest.TempPathFactory, small_blocks: None) -> Iter
     folder = tmp_path_factory.mktemp("blocks")
     log_file, views_file = _open(folder)
     log, views, commits = SqliteLog(log_file), SqliteViews(views_file), _commits()
-    log.append(commits, [], 0)
+    log.append(commits)
     catch_up(projector(views), 1, log, views)
     yield log_file, views_file
     log_file.close()
@@ -156,7 +156,7 @@ def test_search_with_deleted_blocks_falls_back_to_log(tmp_path: Path, small_bloc
     del small_blocks
     log_file, views_file = _open(tmp_path)
     log, views = SqliteLog(log_file), CountingViews(views_file)
-    log.append(_commits()[:600], [], 0)
+    log.append(_commits()[:600])
     catch_up(projector(views), 1, log, views)
     lost = [BlockId(1, 5).item, BlockId(0, 30).item, BlockId(0, 0).item]
     with views_file.transaction() as connection:

@@ -63,7 +63,7 @@ class Process:
                 event = {"TYPE": "OrderAdded", "key": ORDER.path, "nodeId": "1"}
             text = encode(SCHEDULER_VOCABULARY.new_event(event)).decode()
             previous = session * 10 - 10 if session > 1 else 0
-            self.stored.append([a_commit(session, at=session * 10, prev=previous, texts=(text,))], [], 0)
+            self.stored.append([a_commit(session, at=session * 10, prev=previous, texts=(text,))])
 
     def project(self) -> None:
         catch_up(projector(self.views), 1, self.stored, self.views)
@@ -222,7 +222,7 @@ def test_collection_that_is_newer_than_checkpoint_is_found(process: Process) -> 
     unknown = Selection(keys=("/other",))
     process.sessions(unknown)
     text = encode(NewEvent(type=("other",), key="/other")).decode()
-    process.stored.append([a_commit(PROJECTED + 4, at=4_000, prev=3_030, texts=(text,))], [], 0)
+    process.stored.append([a_commit(PROJECTED + 4, at=4_000, prev=3_030, texts=(text,))])
     assert process.sessions(unknown)[-1] == PROJECTED + 4
     process.project()
     assert process.sessions(unknown)[-1] == PROJECTED + 4
@@ -246,9 +246,7 @@ def test_older_copy_of_log_ends_use_of_cached_commits(process: Process, database
         [
             a_commit(n, at=9_000 + n, prev=3_010 if n == PROJECTED + 2 else 9_000 + n - 1)
             for n in range(PROJECTED + 2, PROJECTED + 6)
-        ],
-        [],
-        0,
+        ]
     )
     with pytest.raises(LogBroken):
         process.state_event_id()
