@@ -74,7 +74,7 @@ def publish(annals: Installation) -> None:
     event = _payload("publish")
     assert annals.call("publish", event) == annals.call("publish", event)
     annals.call("publish", {"org": "acme", "events": []})
-    for n in range(MAX_SEARCH_DISTANCE + 20):
+    for n in range(2 * MAX_SEARCH_DISTANCE + 20):
         annals.call("publish", {"org": "acme", "events": [{"type": ["noise", str(n % 7)], "key": f"/noise/{n % 50}"}]})
 
 
