@@ -7,24 +7,22 @@ folded twice. The checkpoint may be an earlier one that the process remembers.
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, groupby, takewhile, zip_longest
+from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
 from chalicelib.domain.errors import BadInput, DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import time_item_range
-from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     MAX_CHARACTER,
-    SESSIONS_VIEW,
     TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
@@ -36,6 +34,7 @@ from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Clock, Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
+from chalicelib.services.reading.session_index import SessionIndex, session_lists
 from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, TailCache
 
 T = TypeVar("T")
@@ -224,21 +223,8 @@ class LogReader:
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
         record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
-        lists = list(self.session_lists(checkpoint, ref, record, 0))
+        lists = list(session_lists(self.views, checkpoint, ref, record, after=0))
         return [session for sessions in reversed(lists) for session in sessions]
-
-    def session_lists(
-        self, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None, after: int
-    ) -> Iterator[tuple[int, ...]]:
-        """The sessions of the object, list by list, latest first. Stops at a list of sessions up to `after`."""
-        view = ObjectView.from_record(record)
-        yield view.recent_sessions
-        archived_to = view.archived_to
-        while archived_to > after:
-            item = archived_sessions_item(ref, archived_to)
-            record = self.views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]
-            archived_to, sessions = parse_archived_sessions(record)
-            yield sessions
 
     def _candidates(
         self, server: int, selection: Selection, after: int, end: int | None = None, backwards: bool = False
@@ -256,7 +242,7 @@ class LogReader:
 
         def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
             last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-            index = _SessionIndex(self, checkpoint, after)
+            index = SessionIndex(self.views, checkpoint, after)
             sessions = index.sessions(alternatives)
             ranges = [(session, session) for session in sessions if after < session <= last]
             if others:
@@ -318,56 +304,6 @@ class LogReader:
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
         return earlier, min(later, after.version) if after else later
-
-
-class _SessionIndex:
-    """Finds the sessions with events of objects, according to the views at a checkpoint."""
-
-    def __init__(self, reader: LogReader, checkpoint: Checkpoint, after: int) -> None:
-        self._reader = reader
-        self._checkpoint = checkpoint
-        self._after = after
-        self._records: dict[ObjectRef, Record] = {}
-        self.is_complete = True
-        """Whether all records existed. If not, rebuilt views may have replaced them."""
-
-    def sessions(self, alternatives: Set[frozenset[ObjectGroup]]) -> set[int]:
-        """The sessions with events of all groups of one of the alternatives."""
-        # The sessions of fewer groups include those of more.
-        minimal = [groups for groups in alternatives if not any(other < groups for other in alternatives)]
-        self._load({ref for groups in minimal for group in groups for ref in self._existing(group)})
-        return set().union(*map(self._common_sessions, minimal))
-
-    def _load(self, refs: Set[ObjectRef]) -> None:
-        """Read the records of the objects, with one call per collection."""
-        paths: dict[str, list[str]] = {}
-        for ref in sorted(refs):
-            paths.setdefault(ref.collection, []).append(ref.path)
-        for collection, items in paths.items():
-            records = self._reader.views.get(self._checkpoint.view_name(objects_view(collection)), items)
-            self._records.update((ObjectRef(collection, item), record) for item, record in records.items())
-        self.is_complete = len(self._records) == len(refs)
-
-    def _common_sessions(self, groups: Iterable[ObjectGroup]) -> set[int]:
-        """The sessions with events of all `groups`, as far as the shortest lists of sessions tell.
-
-        Reads the lists of all groups in turns until one of them ends, because their lengths are not known before.
-        """
-        readers = [zip_longest(*map(self._session_lists, self._existing(group)), fillvalue=()) for group in groups]
-        sessions: list[set[int]] = [set() for _ in readers]
-        while True:
-            turns = [next(reader, None) for reader in readers]
-            for found, records in zip(sessions, turns, strict=True):
-                found.update(chain.from_iterable(records or ()))
-            ended = [found for found, records in zip(sessions, turns, strict=True) if records is None]
-            if ended:
-                return set.intersection(*ended)
-
-    def _existing(self, group: ObjectGroup) -> list[ObjectRef]:
-        return [ref for ref in group if ref.collection in self._checkpoint.collections]
-
-    def _session_lists(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
-        return self._reader.session_lists(self._checkpoint, ref, self._records.get(ref), self._after)
 
 
 def _union_of_types(selections: Sequence[Selection]) -> Selection:
