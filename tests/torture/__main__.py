@@ -1,4 +1,4 @@
-"""`make run_target`: fault injection from the command line."""
+"""`make torture`: fault injection from the command line."""
 
 import argparse
 import sys
