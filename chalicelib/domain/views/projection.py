@@ -1,7 +1,7 @@
 """Projections: how commits change the views."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from pydantic_core import from_json, to_json
@@ -12,35 +12,38 @@ from chalicelib.domain.events.event_type import EventType, join_subtypes
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.block import Block, block_item
-from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, Checkpoint, Record
 
 LATEST_RECORD_COUNT = 64
 
-Update = Callable[[Record | None], list[Record]]
-"""Stored record -> records to store, in this order. Empty if the stored record is up to date."""
+Update = Callable[[Record | None], Record | None]
+"""Stored record -> record to store. None if the stored record is up to date."""
 
 
 def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str, str], Update]:
-    """The updates that `commits` cause, by view and item."""
-    events_by_object: dict[ObjectRef, list[Event]] = {}
+    """The updates of the indexes of the log that `commits` cause, by view and item."""
     latest: dict[EventType, Event] = {}
     commits_by_block: dict[str, list[Commit]] = {}
     for commit in commits:
         commits_by_block.setdefault(block_item(commit), []).append(commit)
         for event in commit.events:
             latest[event.fields.type] = event
-            for ref in vocabularies.affected_objects(event.fields):
-                events_by_object.setdefault(ref, []).append(event)
     result: dict[tuple[str, str], Update] = {}
-    for ref, events in events_by_object.items():
-        view = checkpoint.view_name(objects_view(ref.collection))
-        result[view, ref.path] = partial(_update_object, checkpoint, ref, events)
     for item, latest_of_item in group_by_record(latest).items():
         result[checkpoint.view_name(LATEST_VIEW), item] = partial(_update_latest, checkpoint, item, latest_of_item)
     for item, block_commits in commits_by_block.items():
         result[checkpoint.view_name(BLOCKS_VIEW), item] = partial(_update_block, checkpoint, item, block_commits)
     return result
+
+
+def group_by_object(commits: Iterable[Commit]) -> dict[ObjectRef, list[Event]]:
+    """The events of each object that the commits affect."""
+    events_by_object: dict[ObjectRef, list[Event]] = {}
+    for commit in commits:
+        for event in commit.events:
+            for ref in vocabularies.affected_objects(event.fields):
+                events_by_object.setdefault(ref, []).append(event)
+    return events_by_object
 
 
 def group_by_record(latest: Mapping[EventType, Event]) -> dict[str, dict[EventType, Event]]:
@@ -67,17 +70,9 @@ def _parse_positions(data: str) -> Mapping[EventType, tuple[int, int]]:
     return {tuple(entry[2:]): (entry[0], entry[1]) for entry in from_json(data)}
 
 
-def _update_object(
-    checkpoint: Checkpoint, ref: ObjectRef, events: Sequence[Event], stored: Record | None
-) -> list[Record]:
-    before = ObjectView.from_record(stored)
-    after = before.fold(ref.collection, events)
-    return after.to_records(checkpoint, ref) if after.last_session > before.last_session else []
-
-
 def _update_latest(
     checkpoint: Checkpoint, item: str, latest: Mapping[EventType, Event], stored: Record | None
-) -> list[Record]:
+) -> Record | None:
     positions = {} if stored is None else latest_positions(stored)
     version = 0 if stored is None else stored.version
     newer = {
@@ -86,13 +81,13 @@ def _update_latest(
         if event.id.session > version
     }
     if not newer:
-        return []
+        return None
     entries = [(*position, *event_type) for event_type, position in sorted({**positions, **newer}.items())]
     last_session = max(session for session, _ in newer.values())
-    return [Record(checkpoint.view_name(LATEST_VIEW), item, last_session, to_json(entries).decode())]
+    return Record(checkpoint.view_name(LATEST_VIEW), item, last_session, to_json(entries).decode())
 
 
-def _update_block(checkpoint: Checkpoint, item: str, commits: Sequence[Commit], stored: Record | None) -> list[Record]:
+def _update_block(checkpoint: Checkpoint, item: str, commits: Sequence[Commit], stored: Record | None) -> Record | None:
     before = Block.empty_before(commits[0]) if stored is None else Block.from_record(stored)
     after = before.fold(commits)
-    return [after.to_record(checkpoint, item)] if after.last_session > before.last_session else []
+    return after.to_record(checkpoint, item) if after.last_session > before.last_session else None

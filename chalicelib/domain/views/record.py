@@ -14,7 +14,7 @@ from chalicelib.domain.events.head import Head
 MAX_CHARACTER = "\U0010ffff"
 """`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
-VIEW_FORMAT = 5
+VIEW_FORMAT = 6
 """Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
 PROJECTOR = f"project-{VIEW_FORMAT}"
@@ -23,6 +23,8 @@ PROJECTOR = f"project-{VIEW_FORMAT}"
 LATEST_VIEW = "latest"
 BLOCKS_VIEW = "block"
 SESSIONS_VIEW = "sessions"
+RUNS_VIEW = "run"
+"""The view with the end of the current run, on which all projectors agree before they start it."""
 
 _GENERATION_UNIT = 2**44
 """A checkpoint's version is `generation * _GENERATION_UNIT + session`, so a rebuild always raises it."""
@@ -99,3 +101,8 @@ def checkpoints_view(server: int) -> str:
 def objects_view(collection: str) -> str:
     """The kind of the view with the objects of a collection."""
     return f"object:{collection}"
+
+
+def list_view(collection: str) -> str:
+    """The kind of the view with the list index of a collection."""
+    return f"list:{collection}"

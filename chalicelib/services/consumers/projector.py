@@ -4,21 +4,27 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.errors import Unusable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED
+from chalicelib.domain.views.list_changes import RunOutdated
 from chalicelib.domain.views.projection import updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
     PROJECTOR,
+    RUNS_VIEW,
     SESSIONS_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
+    list_view,
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
+from chalicelib.services.consumers.object_projection import ObjectProjection
+from chalicelib.services.consumers.run_claims import load_claim
 from chalicelib.services.ports import Log, Views
 
 REBUILD = "rebuild"
@@ -30,7 +36,11 @@ RecordKey = tuple[str, str]
 
 def projector(views: Views) -> Consumer:
     """The consumer that keeps the views up to date."""
-    return Consumer(PROJECTOR, lambda checkpoint, commits: _project(checkpoint, commits, views))
+    return Consumer(
+        PROJECTOR,
+        lambda checkpoint, commits: _project(checkpoint, commits, views),
+        lambda server: reset_views(server, views),
+    )
 
 
 def rebuild(
@@ -40,8 +50,9 @@ def rebuild(
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
-    builder = Consumer(REBUILD, projector(views).handle)
-    _start_generation(builder.name, retention_head or Head(server), views)
+    start = retention_head or Head(server)
+    builder = Consumer(REBUILD, projector(views).handle, lambda _: _start_generation(REBUILD, start, views))
+    _start_generation(builder.name, start, views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
     _switch_over(builder.name, server, views)
@@ -70,23 +81,30 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
 
 
 def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
-    """Apply the updates, and retry those whose record was changed concurrently."""
+    """Update the indexes of the log, then the objects and their lists."""
     pending = updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
-        archives: list[ConditionalWrite] = []
         writes: list[ConditionalWrite] = []
         for key, update in pending.items():
             record = stored.get(key)
-            new_records = update(record)
-            archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
-            version = None if record is None else record.version
-            writes += (ConditionalWrite(new_record, version) for new_record in new_records[-1:])
-        # Archives are written first, because the updated record refers to them.
-        # A refused archive record is already stored with the same content, which its key determines.
-        views.put(archives)
-        refused = views.put(writes)
-        pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
+            new_record = update(record)
+            if new_record is not None:
+                writes.append(ConditionalWrite(new_record, None if record is None else record.version))
+        # Records that another projector has changed meanwhile are updated again.
+        pending = {key: pending[key] for key in (_key(write.record) for write in views.put(writes))}
+    try:
+        ObjectProjection(checkpoint, commits, views).run()
+    except RunOutdated as outdated:
+        # Another projector has completed the run, so the store refuses the checkpoint.
+        if not _is_outdated(checkpoint, commits[-1].session, views):
+            raise Unusable(f"the lists of server {checkpoint.head.server} are damaged; rebuild the views") from outdated
+
+
+def _is_outdated(checkpoint: Checkpoint, end: int, views: Views) -> bool:
+    """Whether a later run has started, or the views were rebuilt."""
+    current = load_checkpoint(PROJECTOR, checkpoint.head.server, views)
+    return load_claim(checkpoint, views).end != end or current.generation > checkpoint.generation
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
@@ -106,7 +124,8 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, *vocabularies.collections())
-    for kind in (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW):
+    kinds = (*map(objects_view, collections), *map(list_view, vocabularies.collections()))
+    for kind in (*kinds, SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, RUNS_VIEW):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

@@ -22,6 +22,9 @@ def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
         updated_at=state["updatedAt"],
         progress=None if has_ended(state) else progress,
         parent=f"/{JOBSET}/{state['jobset']}" if "jobset" in state else None,
+        type=state.get("type"),
+        node=state["node"],
+        author=(state["props"] or {}).get("author"),
     )
 
 
