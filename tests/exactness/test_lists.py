@@ -219,9 +219,7 @@ def test_list_continues_after_timeout(store: Store) -> None:
     assert len(pages) < 9
 
 
-def test_list_cannot_be_continued_after_rebuild(store: Store, request: pytest.FixtureRequest) -> None:
-    if "in memory" in request.node.name:
-        pytest.skip("a list in memory does not depend on the index")
+def test_list_cannot_be_continued_after_rebuild(store: Store) -> None:
     _, model = store.fill(jobs(create(1), create(2)), 2)
     query = ListQuery(model.server, "job", EVERYTHING, limit=1)
     reader, boundary = LogReader(store.log, store.views), no_boundary(model)
