@@ -198,6 +198,27 @@ def jobs(*facts: dict[str, Any]) -> list[list[NewEvent]]:
     return [[JOB_VOCABULARY.new_event(event)] for event in facts]
 
 
+def test_list_shows_objects_that_all_changed_meanwhile(store: Store) -> None:
+    """Leaves whose objects have all changed since the first page are still read."""
+    _, model = store.fill(jobs(*(create(n) for n in range(1, 7))), 6)
+
+    def finish_all() -> None:
+        append(store, model, [JOB_VOCABULARY.new_event(finish(n)) for n in range(1, 7)])
+        catch_up(projector(store.views), model.server, store.log, store.views)
+
+    check_list(store, model, ListQuery(model.server, "job", EVERYTHING, limit=1), finish_all)
+
+
+def test_list_does_not_repeat_object_that_was_in_tail(store: Store) -> None:
+    """The first page has an object that is projected before the next page."""
+    _, model = store.fill(jobs(*(create(n) for n in range(1, 5)), finish(1)), 4)
+
+    def project() -> None:
+        catch_up(projector(store.views), model.server, store.log, store.views)
+
+    check_list(store, model, ListQuery(model.server, "job", EVERYTHING, limit=1), project)
+
+
 def test_list_of_folder_is_exact(store: Store) -> None:
     facts = [{"TYPE": "OrderAdded", "key": f"/{folder}/chain,{n}", "nodeId": "A"} for n in (1, 2) for folder in "ab"]
     _, model = store.fill([[vocabularies.SCHEDULER_VOCABULARY.new_event(event)] for event in facts], 1)
