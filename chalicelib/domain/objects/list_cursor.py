@@ -60,6 +60,8 @@ class ListCursor:
         except (ValidationError, ValueError) as error:
             raise BadInput("cursor: use the cursor of the previous page unchanged") from error
         session, event_id, base, generation, ordinal, *_, cursor_scope = values
+        if base > session or ordinal < IN_MEMORY:
+            raise BadInput("cursor: use the cursor of the previous page unchanged")
         if cursor_scope != scope:
             raise BadInput(
                 "cursor: it belongs to another list; use it with the organization, collection, path and filters of the "

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 from pydantic_core import from_json, to_json
 
@@ -184,6 +184,24 @@ def encode_leaf(leaf: Leaf) -> str:
 
 def decode_leaf(record: Record) -> Leaf:
     return tuple(map(Entry._make, from_json(record.data)))
+
+
+def select_entries(record: Record, list_filter: ListFilter, session: int) -> list[tuple[int, Entry]]:
+    """The selected entries of a leaf that are current at `session`, the end of a run, each with its place.
+
+    Searches for rare objects read many leaves, so entries are only created from selected rows.
+    """
+    rows: list[tuple[int, list[Any]]] = list(enumerate(from_json(record.data)))
+    for name in ("state", "result", "type", "node", "author"):
+        value, column = getattr(list_filter, name), Entry._fields.index(name)
+        if value is not None:
+            rows = [(place, row) for place, row in rows if row[column] == value]
+    entries = [(place, Entry._make(row)) for place, row in rows]
+    return [
+        (place, entry)
+        for place, entry in entries
+        if entry.is_current_at(session) and list_filter.selects_facets(entry.session, entry)
+    ]
 
 
 def encode_node(node: Node) -> str:

@@ -52,7 +52,7 @@ class ListTail:
 
     def objects_at(self, session: int) -> Iterator[tuple[ObjectView, ObjectSummary]]:
         """The changed objects as of a session of the range."""
-        head = self.heads[session - self.heads[0].session]
+        head = self.heads[min(session - self.heads[0].session, len(self.heads) - 1)]
         past = PastViews(self.reader, head, self.boundary)
         for ref, events in self.events.items():
             known = [event for event in events if event.id.session <= session]

@@ -7,11 +7,12 @@ from chalicelib.domain.views.list_index import (
     Entry,
     Root,
     children,
-    decode_leaf,
     decode_node,
     first_ordinal,
     item_name,
+    select_entries,
 )
+from chalicelib.domain.views.record import Record
 from chalicelib.services.ports import Views
 
 MAX_LEAVES_PER_READ = 16
@@ -44,18 +45,18 @@ def _walk(
         for child in selected:
             yield from _walk(views, view, level - 1, child, before, list_filter, session)
         return
-    for leaf_index, leaf in _read_leaves(views, view, selected):
+    for leaf_index, record in _read_leaves(views, view, selected):
         first = first_ordinal(0, leaf_index)
-        for ordinal, entry in reversed(list(enumerate(leaf, start=first))):
-            if ordinal < before and entry.is_current_at(session) and list_filter.selects_facets(entry.session, entry):
-                yield ordinal, entry
+        for place, entry in reversed(select_entries(record, list_filter, session)):
+            if first + place < before:
+                yield first + place, entry
         yield first, None
 
 
-def _read_leaves(views: Views, view: str, indexes: Sequence[int]) -> Iterator[tuple[int, tuple[Entry, ...]]]:
+def _read_leaves(views: Views, view: str, indexes: Sequence[int]) -> Iterator[tuple[int, Record]]:
     start, count = 0, 1
     while start < len(indexes):
         page = indexes[start : start + count]
         records = views.get(view, [item_name(0, index) for index in page])
-        yield from ((index, decode_leaf(records[item_name(0, index)])) for index in page)
+        yield from ((index, records[item_name(0, index)]) for index in page)
         start, count = start + count, min(2 * count, MAX_LEAVES_PER_READ)

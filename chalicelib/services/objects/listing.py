@@ -91,10 +91,9 @@ def list_objects(
     continued, and `Busy` if objects whose first events have expired change all the time.
     """
     list_filter = _with_sessions(query, reader)
-    deadline = monotonic() + PAGE_TIMEOUT_S
     attempts = 1 if query.cursor is not None else MAX_FIRST_PAGE_ATTEMPTS
     for _ in range(attempts):
-        page = _ListPage(query, list_filter, reader, boundary, lambda: monotonic() > deadline)
+        page = _ListPage(query, list_filter, reader, boundary, monotonic)
         try:
             return reader.read_views(query.server, page.read)[1]
         except HistoryExpired as expired:
@@ -132,13 +131,15 @@ class _ListPage:
         list_filter: ListFilter,
         reader: LogReader,
         boundary: RetentionBoundary,
-        is_late: Callable[[], bool],
+        monotonic: Callable[[], float],
     ) -> None:
         self._query = query
         self._filter = list_filter
         self._reader = reader
         self._boundary = boundary
-        self._is_late = is_late
+        self._monotonic = monotonic
+        self._deadline: float | None = None
+        """When to stop walking through the index. None: the walk has not started."""
 
     def read(self, checkpoint: Checkpoint) -> ObjectList:
         query, cursor = self._query, self._query.cursor
@@ -148,14 +149,17 @@ class _ListPage:
             if is_in_memory or cursor.ordinal == IN_MEMORY:
                 return self._read_in_memory(checkpoint, head)
             return self._continue(checkpoint, head, cursor)
-        view = checkpoint.view_name(list_view(query.collection))
-        root = Root.from_record(self._reader.views.get(view, [ROOT_ITEM]).get(ROOT_ITEM))
+        root = self._load_root(checkpoint)
         # The head is read after the root, which is therefore not newer.
         head = self._reader.log.head(query.server)
         is_small = root.object_count <= MAX_COUNTED_OBJECTS
         if is_in_memory or (is_small and not self._filter.counts_everything):
             return self._read_in_memory(checkpoint, head)
         return self._start(checkpoint, head, root)
+
+    def _load_root(self, checkpoint: Checkpoint) -> Root:
+        view = checkpoint.view_name(list_view(self._query.collection))
+        return Root.from_record(self._reader.views.get(view, [ROOT_ITEM]).get(ROOT_ITEM))
 
     def _read_in_memory(self, checkpoint: Checkpoint, head: Head) -> ObjectList:
         """Read all objects that match the path."""
@@ -178,12 +182,14 @@ class _ListPage:
         """The first page of a list that is read from the index."""
         base = checkpoint.head.session
         tail = self._tail(checkpoint, checkpoint.head, head)
-        page = self._fill(self._indexed(checkpoint, head, base, root.size, tail), head, checkpoint, base)
+        changed = list(tail.objects_at(head.session))
+        matches = self._indexed(checkpoint, head, base, root.size, tail, changed)
+        page = self._fill(matches, head, checkpoint, base)
         if not self._filter.counts_everything:
             return page
         # The numbers in the root include the changes up to its version.
         counted = (summary for _, summary in tail.objects_at(max(base, root.version)))
-        counts = root.recount((summary for _, summary in tail.objects_at(head.session)), counted)
+        counts = root.recount((summary for _, summary in changed), counted)
         return replace(page, counts=_positive(counts.states), results=_positive(counts.results))
 
     def _continue(self, checkpoint: Checkpoint, head: Head, cursor: ListCursor) -> ObjectList:
@@ -191,14 +197,17 @@ class _ListPage:
         if cursor.generation != checkpoint.generation:
             raise BadInput("cursor: the views were rebuilt since the first page; start again without cursor")
         start, expired = head, self._boundary.head
+        is_in_tail = cursor.after.session > cursor.base
         # Once the index covers everything up to the head, it also marks the entries that were replaced.
-        if cursor.after.session > cursor.base or checkpoint.head.session < head.session:
+        if is_in_tail or checkpoint.head.session < head.session:
             if expired.session > cursor.base:
                 raise BadInput("cursor: events since the first page are no longer kept; start again without cursor")
             is_boundary = expired.session == cursor.base
             start = expired if is_boundary else head_at(self._reader.log, head.server, cursor.base)
         tail = self._tail(checkpoint, start, head)
-        matches = self._indexed(checkpoint, head, cursor.base, cursor.ordinal, tail)
+        changed = list(tail.objects_at(head.session)) if is_in_tail else []
+        before = min(cursor.ordinal, self._load_root(checkpoint).size)
+        matches = self._indexed(checkpoint, head, cursor.base, before, tail, changed)
         return self._fill(matches, head, checkpoint, cursor.base)
 
     def _tail(self, checkpoint: Checkpoint, start: Head, head: Head) -> ListTail:
@@ -206,15 +215,24 @@ class _ListPage:
         collection = self._query.collection
         return ListTail.read(collection, start, head.session, checkpoint, self._reader, self._boundary)
 
-    def _indexed(self, checkpoint: Checkpoint, head: Head, base: int, before: int, tail: ListTail) -> Iterator[_Match]:
+    def _indexed(
+        self,
+        checkpoint: Checkpoint,
+        head: Head,
+        base: int,
+        before: int,
+        tail: ListTail,
+        changed: Sequence[tuple[ObjectView, ObjectSummary]],
+    ) -> Iterator[_Match]:
         """The objects that changed after session `base`, then those in the index with ordinals less than `before`."""
         query = self._query
-        changed = [
+        selected = [
             (_key(view, summary), summary)
-            for view, summary in tail.objects_at(head.session)
+            for view, summary in changed
             if view.state is not None and self._filter.selects(view.last_session, summary, view.state)
         ]
-        yield from ((key, before, summary) for key, summary in self._remaining(changed))
+        yield from ((key, before, summary) for key, summary in self._remaining(selected))
+        self._deadline = self._monotonic() + PAGE_TIMEOUT_S
         view = checkpoint.view_name(list_view(query.collection))
         chunk: list[tuple[int, Entry]] = []
         chunk_size = SEARCH_CHUNK if self._filter.needs_state else query.limit + 1
@@ -237,10 +255,14 @@ class _ListPage:
         for ordinal, entry in entries:
             ref = ObjectRef(query.collection, entry.path)
             state = past.view(ref, ObjectView.from_record(records[entry.path]), ()).state
-            summary = None if state is None else vocabularies.summarize(ref, state)
-            if summary is None or state is None or not self._filter.selects_text(summary, state):
-                summary = None
+            summary = None
+            if state is not None:
+                summary = vocabularies.summarize(ref, state)
+                summary = summary if self._filter.selects_text(summary, state) else None
             yield ListKey(entry.session, "", entry.path), ordinal, summary
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and self._monotonic() > self._deadline
 
     def _remaining(self, matches: Sequence[tuple[ListKey, ObjectSummary]]) -> list[tuple[ListKey, ObjectSummary]]:
         """The objects after the cursor, in order."""
