@@ -50,12 +50,13 @@ def measure(directory: Path, sizes: tuple[int, ...] = SIZES) -> Iterator[Table]:
     for jobs in sizes:
         folder = directory / str(jobs)
         folder.mkdir(parents=True)
-        log, views = open_stores(folder)
+        log = SqliteLog(Database(folder / "annals.sqlite", durable=False))
+        views = SqliteViews(Database(folder / "views.sqlite", SCHEMA, durable=False))
         _fill(log, jobs)
         catch_up(projector(views), _SERVER, log, views)
-        database = Database(folder / "views.sqlite", SCHEMA, durable=False)
-        reader = LogReader(SqliteLog(Database(folder / "annals.sqlite", durable=False)), SqliteViews(database))
-        yield Table(f"a list of {PAGE} of {jobs:,} jobs", tuple(_rows(log, views, reader, jobs)))
+        yield Table(
+            f"a list of {PAGE} of {jobs:,} jobs", tuple(_rows(*open_stores(folder), LogReader(log, views), jobs))
+        )
 
 
 def _rows(log: MeteredLog, views: MeteredViews, reader: LogReader, jobs: int) -> Iterator[Row]:
@@ -89,7 +90,7 @@ def _median_ms(run: Callable[[], object]) -> float:
     return median(times)
 
 
-def _fill(log: MeteredLog, jobs: int) -> None:
+def _fill(log: SqliteLog, jobs: int) -> None:
     head, pending = Head(_SERVER), list[Commit]()
     for number, start in enumerate(range(0, jobs + _FINISH_DELAY, _JOBS_PER_COMMIT)):
         created = [_event("create", job) for job in range(start, start + _JOBS_PER_COMMIT) if job < jobs]
