@@ -4,7 +4,7 @@ import base64
 import random
 
 from chalicelib.domain.events.body import join_body
-from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.append import Append, AppendCondition
 from chalicelib.domain.log.commit import Commit
 
 NOW_S = 1_700_000_000
@@ -26,8 +26,11 @@ def a_commit(
     at: int | None = None,
     prev: int | None = None,
     texts: tuple[str, ...] = (a_text(),),
+    before: int | None = None,
+    key: str = "",
+    digest: str = "",
 ) -> Commit:
-    """A commit. Commits of one event with consecutive sessions are contiguous."""
+    """A commit. Commits with consecutive sessions and equally many events are contiguous."""
     return Commit(
         server=server,
         session=session,
@@ -36,18 +39,27 @@ def a_commit(
         previous_event_id=(session - 1) * EVENT_IDS_PER_SESSION if prev is None else prev,
         request_id=request_id,
         body=join_body(texts),
+        before=(session - 1) * len(texts) if before is None else before,
+        idempotency_key=key,
+        digest=digest or ("d" if key else ""),
     )
 
 
-def a_receipt(
-    key: str = "k",
-    session: int = 1,
-    request_id: str = "r",
-    server: int = 1,
-    digest: str = "d",
-    expires_s: int = NOW_S + DAY_S,
-) -> Receipt:
-    return Receipt(server, key, digest, session, request_id, expires_s)
+def a_run(*request_ids: str, session: int = 1, server: int = 1) -> list[Commit]:
+    """Commits of one group, as a writer plans them: their EventIds follow each other. Each has two events."""
+    texts = (a_text("/job/1"), a_text("/job/2"))
+    start = session * EVENT_IDS_PER_SESSION
+    return [
+        a_commit(
+            session + i,
+            request_id,
+            server,
+            at=start + 2 * i,
+            prev=start + 2 * i - 1 if i else start - EVENT_IDS_PER_SESSION,
+            texts=texts,
+        )
+        for i, request_id in enumerate(request_ids)
+    ]
 
 
 def an_append(

@@ -1,8 +1,9 @@
 """Stores for the tests: SQLite, and DynamoDB on moto in this process and on other emulators."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moto import mock_aws
@@ -85,90 +86,12 @@ def ministack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def ministack_client(ministack: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
-    """One client for all tests; threads may share it."""
-    opened = create_client(DYNAMODB, ministack, REGION)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def ministack_tables(ministack_client: Client) -> tuple[str, str]:
-    """The names of two empty tables, for the log and for views."""
-    return _new_tables(ministack_client)
-
-
-@pytest.fixture
-def ministack_log(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoLog:
-    """An empty log in new tables."""
-    return DynamoLog(ministack_client, *ministack_tables)
-
-
-@pytest.fixture
-def ministack_views(ministack_client: Client, ministack_tables: tuple[str, str]) -> DynamoViews:
-    """Empty views in a new table."""
-    return DynamoViews(ministack_client, ministack_tables[1])
-
-
-@pytest.fixture(scope="session")
-def boto3_client(ministack: str, aws_environment: None) -> Iterator[Boto3Client]:  # noqa: ARG001
-    """A client of ministack on boto3; threads may share it."""
-    opened = Boto3Client(DYNAMODB, ministack, REGION)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def boto3_tables(boto3_client: Boto3Client) -> tuple[str, str]:
-    """The names of two empty tables, for the log and for views."""
-    return _new_tables(boto3_client)
-
-
-@pytest.fixture
-def boto3_log(boto3_client: Boto3Client, boto3_tables: tuple[str, str]) -> DynamoLog:
-    """An empty log in new tables."""
-    return DynamoLog(boto3_client, *boto3_tables)
-
-
-@pytest.fixture
-def boto3_views(boto3_client: Boto3Client, boto3_tables: tuple[str, str]) -> DynamoViews:
-    """Empty views in a new table."""
-    return DynamoViews(boto3_client, boto3_tables[1])
-
-
-@pytest.fixture(scope="session")
 def dynamodb_local(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The endpoint of a DynamoDB Local that lives as long as the test run."""
     if reason := dynamodb_local_server.missing():
         pytest.skip(reason)
     with servers.dynamodb_local(tmp_path_factory.mktemp("dynamodb-local")) as endpoint:
         yield endpoint
-
-
-@pytest.fixture(scope="session")
-def dynamodb_local_client(dynamodb_local: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
-    """One client for all tests; threads may share it."""
-    opened = create_client(DYNAMODB, dynamodb_local, REGION)
-    yield opened
-    opened.close()
-
-
-@pytest.fixture
-def dynamodb_local_tables(dynamodb_local_client: Client) -> tuple[str, str]:
-    """The names of two empty tables, for the log and for views."""
-    return _new_tables(dynamodb_local_client)
-
-
-@pytest.fixture
-def dynamodb_local_log(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoLog:
-    """An empty log in new tables."""
-    return DynamoLog(dynamodb_local_client, *dynamodb_local_tables)
-
-
-@pytest.fixture
-def dynamodb_local_views(dynamodb_local_client: Client, dynamodb_local_tables: tuple[str, str]) -> DynamoViews:
-    """Empty views in a new table."""
-    return DynamoViews(dynamodb_local_client, dynamodb_local_tables[1])
 
 
 @pytest.fixture(scope="session")
@@ -190,35 +113,53 @@ def localstack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield endpoint
 
 
-@pytest.fixture(scope="session")
-def localstack_client(localstack: str, aws_environment: None) -> Iterator[Client]:  # noqa: ARG001
-    """One client for all tests; threads may share it."""
-    opened = create_client(DYNAMODB, localstack, REGION)
-    yield opened
-    opened.close()
+def store_fixtures(
+    name: str, endpoint: str, connect: Callable[[str], Client | Boto3Client]
+) -> tuple[Any, Any, Any, Any]:
+    """The fixtures `<name>_client`, `<name>_tables`, `<name>_log` and `<name>_views` of a DynamoDB.
+
+    `endpoint` is the fixture with its endpoint. One client serves all tests; threads may share it. The log and the
+    views of each test are in new tables.
+    """
+
+    @pytest.fixture(scope="session", name=f"{name}_client")
+    def client(request: pytest.FixtureRequest, aws_environment: None) -> Iterator[ServiceClient]:  # noqa: ARG001
+        opened = connect(request.getfixturevalue(endpoint))
+        yield opened
+        opened.close()
+
+    @pytest.fixture(name=f"{name}_tables")
+    def tables(request: pytest.FixtureRequest) -> tuple[str, str]:
+        suffix = uuid.uuid4().hex
+        names = f"log-{suffix}", f"views-{suffix}"
+        # DynamoDB Local deletes expired items within seconds, and the clock of most tests is in the past.
+        create_tables(request.getfixturevalue(f"{name}_client"), *names, with_ttl=False)
+        return names
+
+    @pytest.fixture(name=f"{name}_log")
+    def log(request: pytest.FixtureRequest) -> DynamoLog:
+        return DynamoLog(request.getfixturevalue(f"{name}_client"), *request.getfixturevalue(f"{name}_tables"))
+
+    @pytest.fixture(name=f"{name}_views")
+    def views(request: pytest.FixtureRequest) -> DynamoViews:
+        return DynamoViews(request.getfixturevalue(f"{name}_client"), request.getfixturevalue(f"{name}_tables")[1])
+
+    return client, tables, log, views
 
 
-@pytest.fixture
-def localstack_tables(localstack_client: Client) -> tuple[str, str]:
-    """The names of two empty tables, for the log and for views."""
-    return _new_tables(localstack_client)
+def _connect(endpoint: str) -> Client:
+    return create_client(DYNAMODB, endpoint, REGION)
 
 
-@pytest.fixture
-def localstack_log(localstack_client: Client, localstack_tables: tuple[str, str]) -> DynamoLog:
-    """An empty log in new tables."""
-    return DynamoLog(localstack_client, *localstack_tables)
+def _connect_boto3(endpoint: str) -> Boto3Client:
+    return Boto3Client(DYNAMODB, endpoint, REGION)
 
 
-@pytest.fixture
-def localstack_views(localstack_client: Client, localstack_tables: tuple[str, str]) -> DynamoViews:
-    """Empty views in a new table."""
-    return DynamoViews(localstack_client, localstack_tables[1])
-
-
-def _new_tables(client: ServiceClient) -> tuple[str, str]:
-    suffix = uuid.uuid4().hex
-    log_table, views_table = f"log-{suffix}", f"views-{suffix}"
-    # DynamoDB Local deletes expired items within seconds, and the clock of most tests is in the past.
-    create_tables(client, log_table, views_table, with_ttl=False)
-    return log_table, views_table
+ministack_client, ministack_tables, ministack_log, ministack_views = store_fixtures("ministack", "ministack", _connect)
+boto3_client, boto3_tables, boto3_log, boto3_views = store_fixtures("boto3", "ministack", _connect_boto3)
+dynamodb_local_client, dynamodb_local_tables, dynamodb_local_log, dynamodb_local_views = store_fixtures(
+    "dynamodb_local", "dynamodb_local", _connect
+)
+localstack_client, localstack_tables, localstack_log, localstack_views = store_fixtures(
+    "localstack", "localstack", _connect
+)

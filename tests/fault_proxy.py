@@ -25,7 +25,7 @@ IO_TIMEOUT_S = 60.0
 MAX_DELAY_S = 0.2
 MAX_CONNECTION_AGE_S = 2.0
 """`CuttingProxy` cuts a connection after a random time up to this."""
-WRITE_OPERATIONS = (b"DynamoDB_20120810.PutItem", b"DynamoDB_20120810.TransactWriteItems")
+WRITE_OPERATIONS = (b"DynamoDB_20120810.PutItem", b"DynamoDB_20120810.BatchWriteItem")
 """Found in the head of DynamoDB requests that write, for which faults are more likely."""
 PERSISTENT_FAULT_SHARE = 0.2
 """Share of the broken requests that are also broken when the SDK retries them, so that it gives up."""
@@ -226,7 +226,9 @@ class CuttingProxy(_Proxy):
         cut_at = time.monotonic() + self._rng.uniform(0, MAX_CONNECTION_AGE_S)
         while data := server.recv(_RECEIVE_BYTES):
             if self.is_cutting and time.monotonic() > cut_at:
-                client.sendall(data[: self._rng.randrange(len(data))])
+                # Chromium accepts a head that is cut off, and its EventSource gives up if the Content-Type is missing.
+                head_end = data.find(_HEAD_END) + len(_HEAD_END) if data.startswith(b"HTTP/") else 0
+                client.sendall(data[: max(head_end, self._rng.randrange(len(data)))])
                 self.cuts += 1
                 if self._rng.random() < 0.5:
                     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)

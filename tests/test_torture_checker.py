@@ -27,7 +27,8 @@ def a_commit(session: int, tag: str) -> Commit:
     """A commit with one request of three events, linked to the previous session."""
     texts = [a_text(tag, index, f"/{tag}") for index in range(COUNT)]
     prev = 0 if session == 1 else (session - 1) * 1_000 + COUNT - 1
-    return Commit(1, session, session * 1_000, COUNT, prev, f"r-{tag}", join_body(texts))
+    before = (session - 1) * COUNT
+    return Commit(1, session, session * 1_000, COUNT, prev, f"r-{tag}", join_body(texts), before, "", f"k-{tag}", "d")
 
 
 def numbers(session: int) -> tuple[AssignedId, ...]:
@@ -78,10 +79,10 @@ def test_checker_allows_missing_unacknowledged_request() -> None:
 @pytest.mark.parametrize(
     ("log", "kinds"),
     [
-        (GOOD[:1] + GOOD[2:], {Kind.GAP, Kind.CHAIN, Kind.LOST}),
-        (GOOD[1:], {Kind.GAP, Kind.CHAIN, Kind.LOST}),
-        ([*GOOD[:2], GOOD[1], *GOOD[2:]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN, Kind.DOUBLED}),
-        ([GOOD[0], GOOD[2], GOOD[1], GOOD[3]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN}),
+        (GOOD[:1] + GOOD[2:], {Kind.GAP, Kind.CHAIN, Kind.POSITION, Kind.LOST}),
+        (GOOD[1:], {Kind.GAP, Kind.CHAIN, Kind.POSITION, Kind.LOST}),
+        ([*GOOD[:2], GOOD[1], *GOOD[2:]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN, Kind.POSITION, Kind.DOUBLED}),
+        ([GOOD[0], GOOD[2], GOOD[1], GOOD[3]], {Kind.GAP, Kind.EVENT_ID, Kind.CHAIN, Kind.POSITION}),
         (edited(2, previous_event_id=999), {Kind.CHAIN}),
         (edited(2, previous_event_id=0), {Kind.CHAIN}),
         (edited(1, previous_event_id=1), {Kind.CHAIN}),
@@ -97,6 +98,9 @@ def test_checker_allows_missing_unacknowledged_request() -> None:
         (with_texts(4, [a_text("a", i) for i in range(COUNT)]), {Kind.DOUBLED}),
         (with_texts(4, [a_text("never written", i) for i in range(COUNT)]), {Kind.REFUSED}),
         (GOOD[:2], {Kind.LOST}),
+        (edited(4, before=8), {Kind.POSITION}),
+        (edited(4, before=None), {Kind.POSITION}),
+        (edited(4, idempotency_key="k-a"), {Kind.KEY}),
     ],
     ids=[
         "a gap",
@@ -118,6 +122,9 @@ def test_checker_allows_missing_unacknowledged_request() -> None:
         "a request doubled",
         "a refused request",
         "an acknowledged request lost",
+        "a position that repeats",
+        "no position",
+        "an idempotency key twice",
     ],
 )
 def test_checker_finds_bad_log(log: Log, kinds: set[Kind]) -> None:

@@ -105,9 +105,9 @@ def _fill(log: SqliteLog, jobs: int) -> None:
         head = commit.head
         pending.append(commit)
         if len(pending) == _COMMITS_PER_WRITE:
-            log.append(pending, [], 0)
+            log.append(pending)
             pending = []
-    log.append(pending, [], 0)
+    log.append(pending)
 
 
 def _event(name: str, job: int, **more: str) -> NewEvent:

@@ -170,7 +170,7 @@ def _writes(directory: Path) -> Iterator[Row]:
     log, views = open_stores(directory)
     commits = make_commits(annals_store.BATCH, EVENTS)
     for start in range(0, len(commits), 500):
-        log.append(list(islice(commits, start, start + 500)), [], 0)
+        log.append(list(islice(commits, start, start + 500)))
     annals_store.project(views, log, RUN_COMMITS)
     for kind, units in views.written.most_common():
         yield Row(kind, "", {"units": units * 1000 / EVENTS})

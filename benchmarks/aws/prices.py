@@ -83,7 +83,7 @@ def compute_cost(batch: int) -> Cost:
     with tempfile.TemporaryDirectory() as directory:
         log, views = open_stores(Path(directory))
         for start in range(0, len(commits), 500):
-            log.append(commits[start : start + 500], [], 0)
+            log.append(commits[start : start + 500])
         annals_store.project(views, log, RUN_COMMITS)
         written = views.written.total()
     scale = MILLION / EVENTS

@@ -47,10 +47,10 @@ def fill(log: Log, events: int, jobs: int = JOBS) -> None:
     for commit in commits(events, jobs):
         pending.append(commit)
         if len(pending) == _COMMITS_PER_WRITE:
-            log.append(pending, [], 0)
+            log.append(pending)
             pending = []
             _show_progress("stored", commit.session * BATCH, events)
-    log.append(pending, [], 0)
+    log.append(pending)
 
 
 def project(views: Views, log: Log, limit: int = 200) -> None:

@@ -12,7 +12,6 @@ from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_u
 from chalicelib.adapters.dynamodb.items import item_from_commit
 from chalicelib.domain.errors import SessionTaken, Unavailable
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 
 T = TypeVar("T")
@@ -108,9 +107,8 @@ class SimulatedLog:
         """There is no retention."""
         return Head(server)
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         """One conditional put. A rejected put consumes units, too."""
-        del receipts, now_s
         (commit,) = commits
         partition = self.partition(commit.server)
 
@@ -138,11 +136,6 @@ class SimulatedLog:
 
     def read_backwards(self, server: int, before: int, most: int | None = None) -> Iterator[Commit]:
         return iter(self._query(server, lambda commits: commits[: before - 1][::-1][:most]))
-
-    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        """The simulation uses no idempotency keys."""
-        del server, key, now_s
-        return None
 
     def _query(self, server: int, select: Callable[[list[Commit]], list[Commit]]) -> list[Commit]:
         partition = self.partition(server)

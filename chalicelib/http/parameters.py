@@ -70,6 +70,7 @@ class FollowParameters(Model):
     """The query parameters of all feeds."""
 
     after: EventId | None = None
+    after_position: EventId | None = Field(None, alias="afterPosition")
     timeout: Duration = 0.0
     limit: Limit | None = None
     delay: Duration = 0.0

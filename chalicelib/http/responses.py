@@ -80,7 +80,8 @@ def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int 
     match outcome:
         case Appended(commit, replayed):
             last_event_id = commit.at_us + (commit.event_count if event_count is None else event_count) - 1
-            text = _events_json([] if is_minimal else commit.wire_texts[:event_count], last_event_id)
+            texts = [] if is_minimal else commit.wire_texts[:event_count]
+            text = _events_json(texts, last_event_id, commit.position_of(last_event_id))
             return Response(text, {**headers, **IDEMPOTENT_REPLAYED} if replayed else headers, 200 if replayed else 201)
         case Head():
             return Response(_append_json(outcome), headers, 200)
@@ -102,15 +103,16 @@ def append_value(outcome: Appended | Head) -> dict[str, Any]:
     return value
 
 
-def event_seq(seq: EventSeq) -> Response:
-    """A page of a feed as JobScheduler's EventSeq."""
+def event_seq(seq: EventSeq, with_position: bool = False) -> Response:
+    """A page of a feed as JobScheduler's EventSeq. Only the feed of core events has positions."""
+    position = _position_json(seq.position if with_position else None)
     match seq:
         case NonEmpty(event_id, wires):
-            text = f'{{"TYPE":"NonEmpty","eventId":{event_id},"eventSnapshots":[{",".join(wires)}]}}'
+            text = f'{{"TYPE":"NonEmpty","eventId":{event_id}{position},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
-            text = _torn_json(event_id)
+            text = _torn_json(event_id, position)
         case Empty(last_event_id):
-            text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}}}'
+            text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}{position}}}'
     return Response(text, JSON, 200)
 
 
@@ -249,17 +251,21 @@ def log_status_value(head: Head, first_kept: int | None) -> dict[str, Any]:
 def _append_json(outcome: Appended | Head) -> str:
     match outcome:
         case Appended(commit):
-            return _events_json(commit.wire_texts, commit.last_event_id)
+            return _events_json(commit.wire_texts, commit.last_event_id, commit.head.position)
         case Head(last_event_id=last):
             return _events_json([], last)
 
 
-def _events_json(texts: Iterable[str], event_id: int) -> str:
-    return f'{{"events":[{",".join(texts)}],"eventId":{event_id}}}'
+def _events_json(texts: Iterable[str], event_id: int, position: int | None = None) -> str:
+    return f'{{"events":[{",".join(texts)}]{_position_json(position)},"eventId":{event_id}}}'
 
 
-def _torn_json(event_id: int) -> str:
-    return f'{{"TYPE":"Torn","eventId":{event_id}}}'
+def _torn_json(event_id: int, position: str = "") -> str:
+    return f'{{"TYPE":"Torn","eventId":{event_id}{position}}}'
+
+
+def _position_json(position: int | None) -> str:
+    return "" if position is None else f',"position":{position}'
 
 
 def _head_value(head: Head) -> dict[str, object]:

@@ -35,11 +35,10 @@ class Log(Protocol):
     def start(self, server: int) -> Head:
         """Position before the first commit that is still stored."""
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        """Store everything durably and atomically. Raises `SessionTaken` or `KeyTaken` if nothing was stored.
+    def append(self, commits: Sequence[Commit]) -> None:
+        """Store everything durably and atomically. Raises `SessionTaken` if nothing was stored.
 
-        After `Unavailable`, repeating exactly the same call stores nothing twice. Receipts that expired before `now_s`
-        count as absent.
+        After `Unavailable`, repeating exactly the same call stores nothing twice.
         """
 
     def commit(self, server: int, session: int) -> Commit | None:
@@ -54,8 +53,12 @@ class Log(Protocol):
     def read_backwards(self, server: int, before: int, limit: int | None = None) -> Iterator[Commit]:
         """Commits with sessions smaller than `before`, descending, at most `limit`, fetched page by page."""
 
-    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        """The receipt of an idempotency key, unless it expired before `now_s`."""
+
+class Receipts(Protocol):
+    """Finds the commits of requests by their idempotency keys."""
+
+    def receipt(self, server: int, key: str) -> Receipt | None:
+        """The last use of the key in the log, perhaps an expired one. Sees every acknowledged append."""
 
 
 class Views(Protocol):

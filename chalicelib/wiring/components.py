@@ -44,6 +44,8 @@ class Stores:
     has_external_writes: Callable[[], bool]
     """Whether another process may have written to the log since the previous call."""
     close: Callable[[], None]
+    has_receipts_in_views: bool
+    """Whether the views contain the idempotency keys. On one machine the log has an index of them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +164,7 @@ def _build_job_services(
         first_page_only=not settings.streams,
     )
     return JobServices(
-        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock),
+        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock, log.appender.has_receipt),
         timeouts=JobTimeouts(log.reader, stores.views, log.publisher, clock, settings.clean_timeout_s),
         push_feeds=PushFeeds(log.reader, log.retention, clock, feed_settings, measure),
     )

@@ -6,6 +6,7 @@ from functools import partial
 from chalicelib.adapters.aws.client import DYNAMODB, SQS, Service, create_client
 from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.aws.time_budget import remaining_s
+from chalicelib.adapters.dynamodb.legacy_receipts import LegacyReceipts
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.metering import MeteredClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
@@ -15,6 +16,7 @@ from chalicelib.services.feeds.notifiers import PollingNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.direct_appends import DirectAppends
 from chalicelib.services.log.publisher import Publisher
+from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
@@ -47,9 +49,11 @@ def build(settings: Settings, clock: Clock) -> Components:
         delete_commits=lambda _server, _session: 0,
         has_external_writes=lambda: True,
         close=lambda: None,
+        has_receipts_in_views=True,
     )
     reader = LogReader(dynamo_log, views, page_size(settings))
-    appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s)
+    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table, views, clock))
+    appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
     publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)
     log = build_log_services(settings, clock, reader, notifier, appender, publisher)

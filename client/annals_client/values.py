@@ -53,7 +53,7 @@ class NewEvent:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event in the log. `event_id` is its position."""
+    """An event in the log. Follow after its `event_id` to continue."""
 
     id: Id
     event_id: int
@@ -62,6 +62,8 @@ class Event:
     key: str | None
     source_timestamp: datetime | None
     payload: Payload | None
+    position: int | None = None
+    """Counts the events of the log without gaps, from 1. None: unknown, because the server or the event is too old."""
 
     @property
     def path(self) -> str:
@@ -95,6 +97,8 @@ class Published:
     ignored: tuple[Ignored, ...] = ()
     is_repeated: bool = False
     """Whether an earlier request with the same key wrote the events."""
+    position: int | None = None
+    """The position of the last event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,6 +72,7 @@ def event_json(event: Event) -> Mapping[str, Any]:
     return {
         "id": {"server": event.id.server, "session": event.id.session, "instance": event.id.instance},
         "eventId": event.event_id,
+        "position": event.position,
         "timestamp": format_time(event.timestamp),
         "type": list(event.type),
         "key": event.key,
@@ -90,6 +91,7 @@ def parse_event(document: Mapping[str, Any]) -> Event:
         key=document["key"],
         source_timestamp=None if source is None else datetime.fromisoformat(source),
         payload=_parse_payload(document["payload"]),
+        position=document.get("position"),
     )
 
 
@@ -99,6 +101,7 @@ def parse_published(document: Mapping[str, Any], is_repeated: bool) -> Published
         event_id=document["eventId"],
         ignored=tuple(Ignored(**ignored) for ignored in document.get("ignored", ())),
         is_repeated=is_repeated,
+        position=document.get("position"),
     )
 
 

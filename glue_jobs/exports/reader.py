@@ -30,8 +30,10 @@ def _attributes(**types: str) -> pa.DataType:
     return pa.struct([(name, pa.struct([(kind, pa.string())])) for name, kind in types.items()])
 
 
-ITEM: Final = _attributes(server="N", session="N", at="N", n="N", prev="N", req="S", body="S", z="B", ttl="N")
-"""A commit as the log's table stores it."""
+_FORMAT_1: Final = {"server": "N", "session": "N", "at": "N", "n": "N", "prev": "N", "req": "S", "body": "S", "z": "B"}
+_FORMAT_2: Final = {"before": "N", "by": "S", "idem": "S", "crc": "S", "k": "N", "ns": "S"}
+ITEM: Final = _attributes(**_FORMAT_1, **_FORMAT_2, ttl="N")
+"""A commit as the log's table stores it. Version 0.1.0 has the attributes of format 1 only."""
 
 _LINE: Final = pa.schema(
     [

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from glue_jobs.errors import BrokenExport, Conflict
+from glue_jobs.exports.commit_items import single_commits
 from glue_jobs.exports.reader import inflate_body
 
 COMMIT: Final = "server int, session long, at long, n int, body string, z binary, file int"
@@ -27,6 +28,7 @@ Spans = Sequence[tuple[int, int]]
 
 def parse_commits(items: pa.StructArray, file: str, file_index: int = 0) -> pa.RecordBatch:
     """The commits of organizations. Logs below 1 are internal and skipped."""
+    items = single_commits(items, file)
     numbers = [_number(items, name, kind, file) for name, kind in _NUMBERS.items()]
     body, z = _text(items, "body", "S"), _text(items, "z", "B")
     if not pc.all(pc.xor(body.is_valid(), z.is_valid()), min_count=0).as_py():

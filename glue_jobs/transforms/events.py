@@ -1,7 +1,8 @@
 """Parses the events of commits into Arrow tables, one row per event.
 
 A commit's body is a JSON array with one event per line: `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`, in this
-order. The payload is copied as text, and only the fields before it are parsed, which halves the work.
+order. Tags may follow, and are not part of the history. The payload is copied as text, and only the fields before it
+are parsed, which halves the work.
 """
 
 import zlib
@@ -33,6 +34,8 @@ DAY_US: Final = 86_400_000_000
 _HEAD: Final = pa.schema([("type", pa.list_(pa.string())), ("key", pa.string()), ("sourceTimestamp", pa.string())])
 _PAYLOAD: Final = ',"payload":'
 """Quotes in strings are escaped, so this cannot occur in a key or subtype."""
+_TAGS: Final = ',"tags":['
+"""Begins the last member of an event with tags. A payload ends with a brace, so only such an event ends with `]}`."""
 _END: Final = "}\n"
 
 
@@ -59,7 +62,7 @@ def parse_events(commits: pa.RecordBatch) -> pa.Table:
 
 
 class _Lines:
-    """Lines with one event each, and the lengths of their four parts: head, payload name, payload, end."""
+    """Lines with one event each, and the lengths of their parts: head, payload name, payload, tags, end."""
 
     def __init__(self, text: bytes, count: int) -> None:
         self._bytes = np.frombuffer(text, dtype=np.uint8)
@@ -71,7 +74,14 @@ class _Lines:
             shown = text[offsets[line] : offsets[line + 1]].decode(errors="replace").strip()
             raise HistoryError(f"an event has no payload: {shown[:200]}")
         fixed = np.full(count, len(_PAYLOAD)), np.full(count, len(_END))
-        self._lengths = np.column_stack((head, fixed[0], np.diff(offsets) - head - fixed[0] - fixed[1], fixed[1]))
+        payload = np.diff(offsets) - head - fixed[0] - fixed[1]
+        tags = np.zeros(count, dtype=payload.dtype)
+        ends = offsets[1:] - len(_END) - 1
+        for line in np.flatnonzero(self._bytes[ends] == ord("]")) if count else ():
+            start, end = int(offsets[line]), int(offsets[line + 1])
+            position = text.rfind(_TAGS.encode(), start, end)
+            tags[line] = end - len(_END) - position if position > 0 else 0
+        self._lengths = np.column_stack((head, fixed[0], payload - tags, tags, fixed[1]))
 
     def heads(self) -> pa.Table:
         """The parsed fields before the payload."""
@@ -98,7 +108,7 @@ class _Lines:
 
     def _select_parts(self, head: bool, payload: bool, end: bool) -> bytes:
         """The selected parts of all lines."""
-        is_selected = np.tile([head, False, payload, end], len(self._lengths))
+        is_selected = np.tile([head, False, payload, False, end], len(self._lengths))
         return bytes(self._bytes[np.repeat(is_selected, self._lengths.ravel())])
 
 

@@ -22,7 +22,8 @@ def rebuild_after(kept: Head, components: Components, progress: Callable[[int], 
     """
     if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
         return False
-    rebuild(kept.server, components.stores.log, components.stores.views, lambda done, _: progress(done), kept)
+    stores = components.stores
+    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, stores.has_receipts_in_views)
     return True
 
 

@@ -71,6 +71,7 @@ def test_next_commit_follows_head(head: Head, now_ms: int, session: int, at: int
         previous_event_id=prev,
         request_id="ours",
         body=f"[{texts[0]},\n{texts[1]}]",
+        before=head.position,
     )
 
 

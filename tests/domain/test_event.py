@@ -68,6 +68,7 @@ def test_wire_text_is_valid_json_for_any_event(
     assert read == {
         "id": {"server": 1, "session": 7, "instance": 2},
         "eventId": 1_478_257_656_606_001,
+        "position": None,
         "type": list(event_type),
         "key": key,
         "timestamp": "2016-11-04T11:07:36.606000Z",
@@ -83,10 +84,11 @@ def test_wire_text_has_exactly_the_documented_members() -> None:
             "payload": {"type": "json", "data": {"success": "1"}},
         }
     )
-    wire = Event(Id(1, 7, 1), 1_478_257_656_606_001, 1_478_257_656_606_001, encode(event).decode()).wire_text
+    wire = Event(Id(1, 7, 1), 1_478_257_656_606_001, 1_478_257_656_606_001, encode(event).decode(), 9).wire_text
     assert json.loads(wire) == {
         "id": {"server": 1, "session": 7, "instance": 1},
         "eventId": 1_478_257_656_606_001,
+        "position": 9,
         "type": ["job", "finish", "n1", "backup"],
         "key": "/job/117",
         "timestamp": "2016-11-04T11:07:36.606001Z",

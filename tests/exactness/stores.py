@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.record import ConditionalWrite, Record
 from chalicelib.services.ports import Log, Views
@@ -50,8 +49,8 @@ class CountingLog:
         self._hook()
         return self._log.start(server)
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        self._log.append(commits, receipts, now_s)
+    def append(self, commits: Sequence[Commit]) -> None:
+        self._log.append(commits)
 
     def commit(self, server: int, session: int) -> Commit | None:
         self._hook()
@@ -66,9 +65,6 @@ class CountingLog:
 
     def read_backwards(self, server: int, before: int, limit: int | None = None) -> Iterator[Commit]:
         return self._count(self._log.read_backwards(server, before, limit))
-
-    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        return self._log.receipt(server, key, now_s)
 
     def _count(self, commits: Iterator[Commit]) -> Iterator[Commit]:
         self._hook()

@@ -17,7 +17,7 @@ from tests.exactness import tally
 from tests.exactness.machine import EVERYTHING, ReadMachine
 from tests.exactness.write_machine import Race, Store
 
-EXAMPLES = {"sqlite": (50, 40), "moto": (3, 20), "dynamodb_local": (20, 40)}
+EXAMPLES = {"sqlite": (60, 45), "moto": (3, 20), "dynamodb_local": (20, 40)}
 """Number of runs of the machine and of steps in each. The emulators are slow."""
 REQUIRED_PATHS = (
     "tail used",
@@ -62,6 +62,10 @@ def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("chalicelib.domain.views.list_index.LEAF_BITS", 1)
     monkeypatch.setattr("chalicelib.domain.views.list_index.NODE_BITS", 1)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_SUBTYPES_PER_POSITION", 4)
+    monkeypatch.setattr("chalicelib.domain.views.block.MAX_INNER_SUBTYPES_PER_POSITION", 6)
+    monkeypatch.setattr("chalicelib.domain.views.block.MAX_LISTED_CHILDREN", 2)
+    monkeypatch.setattr("chalicelib.services.reading.tail_cache.MAX_TAIL_COMMITS", 7)
+    monkeypatch.setattr("chalicelib.services.reading.tail_cache.MAX_CACHED_COMMITS", 9)
     monkeypatch.setattr("chalicelib.domain.views.object_view.MAX_RECENT_SESSIONS", 2)
     monkeypatch.setattr("chalicelib.adapters.sqlite.log.MAX_PAGE_COMMITS", 5)
     monkeypatch.setattr("chalicelib.adapters.sqlite.views.PAGE_RECORDS", 3)

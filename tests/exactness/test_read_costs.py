@@ -10,14 +10,12 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import Append, encode_within_limits
-from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.log.outcome import unwrap
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import Empty, NonEmpty
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
-from chalicelib.domain.views.block import BLOCK_BITS
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
@@ -26,6 +24,7 @@ from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Views
+from chalicelib.services.reading.block_search import FIRST_BATCH
 from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -41,7 +40,6 @@ TAIL = 10
 """Number of commits at the end that are not projected."""
 STEP_MS = 200
 FIRST_MS = 1_700_000_000_000
-MINUTE_US = 60_000_000
 
 ALARMS = (100, 101, 640)
 """Sessions with an event of type alarm/fire."""
@@ -121,17 +119,16 @@ def test_feed_by_object_fetches_only_commits_of_object(metered: MeteredReader) -
     assert metered.log.fetched == len(ORDERS) + TAIL
 
 
-def test_feed_by_rare_type_fetches_only_its_blocks(metered: MeteredReader) -> None:
+def test_feed_by_rare_type_fetches_only_its_commits(metered: MeteredReader) -> None:
     selection = Selection(types=(("alarm", "?"),))
     assert metered.ids(selection) == metered.expected(selection)
-    assert metered.log.fetched == _commits_in_blocks_of(metered.model, ALARMS) + TAIL
-    assert metered.log.fetched < COMMITS / 3
+    assert metered.log.fetched == len(ALARMS) + TAIL
 
 
-def test_newest_of_rare_type_fetches_part_of_last_block(metered: MeteredReader) -> None:
+def test_newest_of_rare_type_fetches_few_commits(metered: MeteredReader) -> None:
     selection = Selection(types=(("alarm", "*"),))
     assert metered.ids(selection, limit=-1) == metered.expected(selection)[-1:]
-    assert metered.log.fetched <= _commits_in_blocks_of(metered.model, ALARMS[-1:]) + TAIL
+    assert metered.log.fetched <= FIRST_BATCH + TAIL
 
 
 def test_feed_by_unknown_type_fetches_only_tail(metered: MeteredReader) -> None:
@@ -210,13 +207,3 @@ def _events(session: int) -> list[NewEvent]:
         rare = NewEvent(type=("job", "start"), key=f"/job/{session}")
     usual = [NewEvent(type=("job", "progress", f"n{n % 4}"), key=f"/job/{n}") for n in range(EVENTS - 1)]
     return [rare, *usual]
-
-
-def _commits_in_blocks_of(model: LogModel, sessions: tuple[int, ...]) -> int:
-    """Number of commits in the blocks that contain these sessions."""
-    blocks = {_block(model.commits[session - 1]) for session in sessions}
-    return sum(_block(commit) in blocks for commit in model.commits[:-TAIL])
-
-
-def _block(commit: Commit) -> tuple[int, int]:
-    return commit.at_us // MINUTE_US, commit.session >> BLOCK_BITS

@@ -32,6 +32,7 @@ from tests.exactness.stores import (
     InterceptedViews,
     NoCheckpointViews,
     RecordingViews,
+    do_nothing,
 )
 from tests.services.fakes import World
 
@@ -103,6 +104,9 @@ class WriteMachine(RuleBasedStateMachine):
         self.appender = self.world.appender(self.log)
         self.models = [LogModel(next(store.servers)), LogModel(next(store.servers))]
         self.requests = count()
+        self._hook: Hook = do_nothing
+        self._readers = cycle([self._new_reader(), self._new_reader(), None])
+        """Readers that remember what they have read. None: a new process."""
         self.collections = cycle(vocabularies.collections())
         self.retentions_by_count = {
             events: Retention(self.log, self.world.clock, events=events) for events in (0, 1, 7, 30)
@@ -213,8 +217,15 @@ class WriteMachine(RuleBasedStateMachine):
             self.paths[f"raced by {race.action}"] += 1
             self._interfere(log_model, race.action, race.events)
 
-        call_once = CallOnce(race.use_number if race else 0, hook)
-        return LogReader(CountingLog(self.log, call_once), RecordingViews(self.views, self.paths, call_once))
+        self._hook = CallOnce(race.use_number if race else 0, hook)
+        return next(self._readers) or self._new_reader()
+
+    def _new_reader(self) -> LogReader:
+        def call_hook() -> None:
+            self._hook()
+
+        log, views = CountingLog(self.log, call_hook), RecordingViews(self.views, self.paths, call_hook)
+        return LogReader(log, views, monotonic=self._monotonic)
 
     def _monotonic(self) -> float:
         return self.world.elapsed_s

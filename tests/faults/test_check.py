@@ -92,13 +92,17 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         run_sql(f"UPDATE log SET body = '{{}}' WHERE {commit_condition(20)}"),
         "annals.sqlite: acme (log 1), session 20: its events are not a list of objects",
     ),
-    "a receipt of nothing": (
-        run_sql("UPDATE receipt SET session = 900 WHERE key = 'k7'"),
-        "annals.sqlite: acme (log 1), session 900: the receipt of Idempotency-Key 'k7' names this session, but the log",
+    "an idempotency key twice": (
+        run_sql(f"UPDATE log SET key = 'k7' WHERE place = {2**40 + 9}"),
+        "annals.sqlite: acme (log 1), session 9: an earlier commit has the same Idempotency-Key 'k7'",
     ),
-    "a receipt of another": (
-        run_sql("UPDATE receipt SET session = 9 WHERE key = 'k7'"),
-        "annals.sqlite: acme (log 1), session 9: the receipt of Idempotency-Key 'k7' names this session, but another",
+    "another publisher": (
+        run_sql(f"UPDATE log SET by = 'mallory' WHERE place = {2**40 + 9}"),
+        "annals.sqlite: acme (log 1), session 9: its checksum is wrong",
+    ),
+    "another position": (
+        run_sql(f"UPDATE log SET before = before + 1 WHERE place = {2**40 + 9}"),
+        "annals.sqlite: acme (log 1), session 9: it counts ",
     ),
     "the end is gone": (
         DELETE_LAST_COMMITS,
@@ -211,7 +215,7 @@ def test_check_tolerates_concurrent_appends(data_dir: Path) -> None:
     findings = check(data_dir, report, lambda _: None)
     # A commit after the checkpoints were read may be in the log and in some views.
     components.stores.log.append(
-        [a_commit(head.session + 1, at=head.last_event_id + 1, prev=head.last_event_id)], [], 0
+        [a_commit(head.session + 1, at=head.last_event_id + 1, prev=head.last_event_id, before=head.position)]
     )
     assert (list(findings), report.logs[1].last) == ([], head.session + 1)
     components.close()
@@ -234,7 +238,7 @@ def test_check_reports_progress(data_dir: Path, monkeypatch: pytest.MonkeyPatch)
 def test_check_memory_does_not_grow_with_the_log(data_dir: Path) -> None:
     components, texts = build_components(data_dir), (a_text(incompressible_text(100_000)),)
     for session in range(1, 201):
-        components.stores.log.append([a_commit(session, server=9, texts=texts)], [], 0)
+        components.stores.log.append([a_commit(session, server=9, texts=texts)])
     components.close()
     tracemalloc.start()
     assert list(check(data_dir, Report(), lambda _: None)) == []

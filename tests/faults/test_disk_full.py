@@ -97,7 +97,7 @@ def test_export_without_space_fails_and_leaves_no_files(small: SmallDisk, tmp_pa
     components = build_local(Settings.from_environment({"DATA_DIR": str(data)}))
     components.log.organizations.create("acme")
     components.stores.log.append(
-        [a_commit(session, texts=(a_text(incompressible_text(9_000, session)),)) for session in range(1, 41)], [], 0
+        [a_commit(session, texts=(a_text(incompressible_text(9_000, session)),)) for session in range(1, 41)]
     )
     components.close()
     small.fill(leave=64 * 1024)

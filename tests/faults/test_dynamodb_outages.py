@@ -195,11 +195,11 @@ def test_append_with_lost_response_is_written_once(
 ) -> None:
     """The fault lasts longer than the retries of the AWS client, so the appender repeats the write."""
     del aws_environment
-    faults = {f"{fault}, {kind}": how for fault, how in AMBIGUOUS.items() for kind in ("put", "transaction")}
+    faults = {f"{fault}, {kind}": how for fault, how in AMBIGUOUS.items() for kind in ("plain", "keyed")}
     servers = dict(zip(faults, count(1), strict=False))
 
     def write(name: str, log: DynamoLog) -> list[str]:
-        key = "k" if name.endswith("transaction") else None
+        key = "k" if name.endswith("keyed") else None
         request = an_append(request_id=name, server=servers[name], idempotency_key=key)
         outcome = Appender(log, lambda: NOW_S * 1000).append(request)
         assert isinstance(outcome, Appended)
@@ -225,16 +225,8 @@ def test_html_response_with_status_200_is_a_failure(log: DynamoLog, broken: Faul
     assert (answer.outcome, types_in(log)) == ((503, "1"), [])
 
 
-def test_transaction_conflict_is_retried(log: DynamoLog, broken: FaultyEndpoint) -> None:
-    reasons = [{"Code": "TransactionConflict"}, {"Code": "None"}]
-    conflict = respond_with_error("TransactionCanceledException", CancellationReasons=reasons)
-    with broken.failing(conflict, "TransactWriteItems", times=5):
-        answer = append("once", key="k")
-    assert (answer.status, types_in(log)) == (201, ["once"])
-
-
 def test_append_without_response_can_be_repeated_with_its_key(log: DynamoLog, broken: FaultyEndpoint) -> None:
-    with broken.failing(lose_response, "TransactWriteItems"):
+    with broken.failing(lose_response, "PutItem"):
         answer = append("once", left_s=3.0, key="k")
     assert (answer.outcome, answer.seconds < 3.0) == ((503, "1"), True)
     again = append("once", key="k")

@@ -80,8 +80,8 @@ def test_power_cut_keeps_commits_of_durable_database(
     """A database that is not durable shows that the recorded disk does lose commits."""
     database = Database(tmp_path / "annals.sqlite", durable=durable)
     log = SqliteLog(database)
-    log.append([a_commit(1)], [], 0)
-    log.append([a_commit(2)], [], 0)
+    log.append([a_commit(1)])
+    log.append([a_commit(2)])
     state = disk.states[-1]
     database.close()
     with closing(Database(restore(state, tmp_path, tmp_path / "restored") / "annals.sqlite")) as restored:

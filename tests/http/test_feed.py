@@ -53,9 +53,10 @@ def test_feed_returns_matching_events(
     response = member.get("/events", params=httpx.QueryParams(query))
     assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
     seq = response.json()
-    assert {**seq, "eventId": None} == {
+    assert {**seq, "eventId": None, "position": None} == {
         "TYPE": "NonEmpty",
         "eventId": None,
+        "position": None,
         "eventSnapshots": [events[i] for i in expected],
     }
     assert seq["eventId"] >= max(event["eventId"] for event in seq["eventSnapshots"])
@@ -69,6 +70,7 @@ def test_feed_continues_after_any_event(
     assert seq == {
         "TYPE": "NonEmpty",
         "eventId": events[3]["eventId"],
+        "position": 4,
         "eventSnapshots": [events[i] for i in expected],
     }
 
@@ -78,24 +80,51 @@ def test_feed_without_match_is_empty_with_position(
     query: dict[str, str], member: Member, events: list[dict[str, Any]]
 ) -> None:
     last = events[-1]["eventId"]
-    assert member.get("/events", params=query).json() == {"TYPE": "Empty", "eventId": last, "lastEventId": last}
+    assert member.get("/events", params=query).json() == {
+        "TYPE": "Empty",
+        "eventId": last,
+        "lastEventId": last,
+        "position": 4,
+    }
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 4])
+def test_feed_page_has_position_of_its_end(limit: int, member: Member, events: list[dict[str, Any]]) -> None:
+    seq = member.get("/events", params={"limit": limit}).json()
+    assert (seq["position"], seq["eventId"]) == (limit, events[limit - 1]["eventId"])
+    assert [event["position"] for event in events] == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("position", range(5))
+def test_feed_continues_after_position(position: int, member: Member, events: list[dict[str, Any]]) -> None:
+    seq = member.get("/events", params={"afterPosition": position}).json()
+    assert seq.get("eventSnapshots", []) == events[position:]
+
+
+def test_feed_after_position_beyond_end_is_400(member: Member, events: list[dict[str, Any]]) -> None:
+    response = member.get("/events", params={"afterPosition": len(events) + 1})
+    detail = "afterPosition=5 is beyond the end of the log: the last position is 4"
+    assert (response.status_code, response.json()["detail"]) == (400, detail)
 
 
 def test_feed_of_empty_log_is_empty(member: Member) -> None:
-    assert member.get("/events").json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0}
+    assert member.get("/events").json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "position": 0}
 
 
 def test_feed_after_future_position_is_empty(member: Member, events: list[dict[str, Any]]) -> None:
     last = events[-1]["eventId"]
     response = member.get("/events", params={"after": last + 10**9})
-    assert (response.status_code, response.json()) == (200, {"TYPE": "Empty", "eventId": last, "lastEventId": last})
+    assert (response.status_code, response.json()) == (
+        200,
+        {"TYPE": "Empty", "eventId": last, "lastEventId": last, "position": 4},
+    )
 
 
 def test_long_poll_ends_at_timeout(member: Member) -> None:
     began = time.monotonic()
     seq = member.get("/events", params={"timeout": "0.3s"}).json()
     assert time.monotonic() - began >= 0.3
-    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0}
+    assert seq == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "position": 0}
 
 
 def test_long_poll_returns_first_matching_event(member: Member) -> None:
@@ -104,7 +133,12 @@ def test_long_poll_returns_first_matching_event(member: Member) -> None:
         member.publish("a")
         (event,) = member.publish("b")
         response = poll.result(TIMEOUT_S)
-    assert response.json() == {"TYPE": "NonEmpty", "eventId": event["eventId"], "eventSnapshots": [event]}
+    assert response.json() == {
+        "TYPE": "NonEmpty",
+        "eventId": event["eventId"],
+        "position": event["position"],
+        "eventSnapshots": [event],
+    }
 
 
 def test_one_append_ends_many_long_polls(member: Member) -> None:
@@ -113,7 +147,9 @@ def test_one_append_ends_many_long_polls(member: Member) -> None:
         waiting = [pool.submit(member.get, "/events", params={"timeout": "60s"}) for _ in range(polls)]
         (event,) = member.publish("a")
         results = [poll.result(TIMEOUT_S).json() for poll in waiting]
-    assert results == polls * [{"TYPE": "NonEmpty", "eventId": event["eventId"], "eventSnapshots": [event]}]
+    assert results == polls * [
+        {"TYPE": "NonEmpty", "eventId": event["eventId"], "position": event["position"], "eventSnapshots": [event]}
+    ]
 
 
 def test_follower_receives_each_event_once_in_order(member: Member) -> None:

@@ -2,6 +2,7 @@
 
 import time
 
+import httpx
 import pytest
 
 from chalicelib.domain import timestamps
@@ -35,6 +36,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
                 {
                     "id": {"server": number, "session": 1, "instance": 1},
                     "eventId": at,
+                    "position": 1,
                     "type": ["job", "finish", "n1", "backup"],
                     "key": "/job/117",
                     "timestamp": timestamps.iso(at),
@@ -44,6 +46,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
                 {
                     "id": {"server": number, "session": 1, "instance": 2},
                     "eventId": at + 1,
+                    "position": 2,
                     "type": [],
                     "key": None,
                     "timestamp": timestamps.iso(at),
@@ -51,13 +54,14 @@ def test_append_returns_numbered_events(member: Member) -> None:
                     "payload": {"type": "binary", "name": "core", "data": "MTIz"},
                 },
             ],
+            "position": 2,
             "eventId": at + 1,
         },
     )
     assert before - 1000 <= at <= time.time_ns() // 1000
     assert (response.headers["content-type"], response.headers["cache-control"]) == ("application/json", NO_CACHE)
     assert response.headers["x-content-type-options"] == "nosniff"
-    assert member.read_log() == {**response.json(), "moreFollows": False}
+    assert member.read_log()["events"] == response.json()["events"]
 
 
 def test_append_without_events_writes_nothing(member: Member) -> None:
@@ -93,7 +97,7 @@ def test_repeated_idempotency_key_returns_first_result(member: Member) -> None:
     first, again = (member.post(body, **{"Idempotency-Key": "k"}) for _ in range(2))
     assert (first.status_code, again.status_code, again.json()) == (201, 200, first.json())
     assert ("idempotent-replayed" in first.headers, again.headers["idempotent-replayed"]) == (False, "true")
-    assert member.read_log() == {**first.json(), "moreFollows": False}
+    assert member.read_log()["events"] == first.json()["events"]
 
 
 def test_idempotency_key_with_other_body_returns_422(member: Member) -> None:
@@ -108,7 +112,7 @@ def test_idempotency_key_with_other_body_returns_422(member: Member) -> None:
             "detail": "Idempotency-Key 'k' was used for another request; use a new key for a new request",
         },
     )
-    assert member.read_log() == {**first.json(), "moreFollows": False}
+    assert member.read_log()["events"] == first.json()["events"]
 
 
 def test_failed_condition_returns_409_with_event_id(member: Member) -> None:
@@ -127,6 +131,17 @@ def test_failed_condition_returns_409_with_event_id(member: Member) -> None:
         },
     )
     assert member.read_log()["events"] == first
+
+
+def test_condition_after_position_is_checked_from_there(member: Member) -> None:
+    member.publish("a", "b", "c")
+
+    def append_after(position: int) -> httpx.Response:
+        condition = {"failIfEventsMatch": {"types": ["b"]}, "afterPosition": position}
+        return member.post({"events": [{"type": ["d"]}], "condition": condition})
+
+    statuses = [append_after(position).status_code for position in (1, 2, 3, 99)]
+    assert statuses == [409, 201, 201, 400]
 
 
 @pytest.mark.parametrize(

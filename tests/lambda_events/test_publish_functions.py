@@ -142,6 +142,7 @@ def test_publish_returns_same_response_as_api(components: wiring.Components) -> 
             {
                 "id": {"server": 1, "session": 1, "instance": 1},
                 "eventId": response["eventId"],
+                "position": 1,
                 "timestamp": "now",
                 "type": ["job", "create", "n1", "backup"],
                 "key": "/job/117",
@@ -149,6 +150,7 @@ def test_publish_returns_same_response_as_api(components: wiring.Components) -> 
                 "payload": {"type": "json", "data": {"id": 117}},
             }
         ],
+        "position": 1,
         "eventId": event["eventId"],
     }
     assert stored_events(components, 1) == ["1 create /job/117"]

@@ -72,7 +72,7 @@ class Site:
             components.notifications.inbox,
             jitter=lambda: 1.0,
         )
-        self.worker = DeliveryWorker(self.outbox, self.deliverer)
+        self.worker = DeliveryWorker(self.outbox, self.deliverer, components.clock)
 
     def put(self, name: str, channel: str = "mail", /, **more: Any) -> Observer:
         config = {
@@ -114,7 +114,7 @@ class Site:
         return self.deliverer.attempt(waiting.delivery, waiting.tries.count + 1, 0.0)
 
     def waiting(self, name: str) -> list[WaitingDelivery]:
-        return self.outbox.waiting(self.server, name, 0, 10_000)
+        return self.outbox.waiting(self.server, name)
 
     def counts(self, name: str) -> dict[str, int]:
         """Numbers of deliveries by state, without zeros."""

@@ -1,19 +1,17 @@
 """Attempts and their outcomes: order, retry delays, parking and retries, without real delays."""
 
-import time
 from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 
 import pytest
 
-from chalicelib.adapters.sqlite.database import Database
-from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.domain.errors import NotDelivered, RateLimited, Unavailable, Undeliverable
 from chalicelib.domain.notifications.delivery import (
     DEFAULT_RETRY_S,
     MAX_UNFINISHED_TRIES,
+    MAX_WAIT_S,
     DeliveryFailed,
     Dropped,
     Postponed,
@@ -28,17 +26,10 @@ from chalicelib.services.notifications.message_builder import MessageBuilder, Me
 from infra.server.processes.delivery_worker import DeliveryWorker
 from tests.notifications.fake_channels import eventually
 from tests.notifications.observer_client import job
-from tests.notifications.sites import Site
+from tests.notifications.sites import Site, open_site
+from tests.services.fakes import World
 
 DAY_S = DEFAULT_RETRY_S
-FIRST_RELEASE_SCHEMA = """
-CREATE TABLE delivery (
-    n INTEGER PRIMARY KEY, server INTEGER NOT NULL, observer TEXT NOT NULL, id TEXT NOT NULL,
-    session INTEGER NOT NULL, instance INTEGER NOT NULL, key TEXT NOT NULL, address TEXT NOT NULL, replay TEXT NOT NULL,
-    state INTEGER NOT NULL, tries INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL
-) STRICT;
-CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
-"""
 BUSY = NotDelivered("the server is busy")
 
 
@@ -130,17 +121,25 @@ def test_rate_limited_delivery_waits_without_losing_tries(site: Site) -> None:
     assert (site.counts("ops"), len(site.channels.attempted)) == ({"sent": 1}, 22)
 
 
-def test_outbox_of_first_release_gets_new_columns(tmp_path: Path) -> None:
-    database = Database(tmp_path / "outbox.sqlite", FIRST_RELEASE_SCHEMA)
-    with database.transaction() as connection:
-        values = (1, 1, "ops", "1.1.1/ops", 1, 1, "", "", "", 0, 4, 0, "")
-        connection.execute(f"INSERT INTO delivery VALUES ({', '.join('?' * len(values))})", values)
-    for outbox in (SqliteOutbox(database), SqliteOutbox(database)):
-        (waiting,) = outbox.waiting(1, "ops", 0, 10)
-        assert (waiting.tries, waiting.delivery.id) == (Tries(4), "1.1.1/ops")
-    outbox.record_tries(waiting.n, Tries(5, 1_700_000_000_000, 1))
-    assert [waiting.tries for waiting in outbox.waiting(1, "ops", 0, 10)] == [Tries(5, 1_700_000_000_000, 1)]
-    database.close()
+def test_delivery_rate_limited_for_ever_is_parked(tmp_path: Path) -> None:
+    world = World()
+    with open_site(tmp_path, world.clock) as site:
+        site.put("ops")
+        site.publish(job("create"))
+        site.observe()
+        site.channels.failing = {"": repeat(RateLimited("too many"))}
+        site.deliver()
+        (waiting,) = site.waiting("ops")
+        world.now_ms = waiting.put_ms + int(MAX_WAIT_S * 1000)
+        site.deliver()
+        assert site.counts("ops") == {"waiting": 1}
+        world.now_ms += 3_600_000
+        site.deliver()
+        (parked,) = site.outbox.parked(site.server, "ops", "", 10)
+        assert (parked.tries, parked.error, len(site.channels.attempted)) == (0, "too many", 3)
+        site.outbox.retry(site.server, "ops", [parked.delivery.id])
+        site.deliver()
+        assert site.counts("ops") == {"waiting": 1}
 
 
 def test_delivery_waits_as_long_as_channel_requests(site: Site) -> None:
@@ -359,6 +358,6 @@ def test_delete_done_keeps_deliveries_of_last_seven_days(site: Site) -> None:
     site.publish(job("create", 1))
     site.observe()
     site.deliver()
-    now_ms, day_ms = time.time_ns() // 1_000_000, 24 * 3600 * 1000
+    now_ms, day_ms = site.components.clock(), 24 * 3600 * 1000
     assert site.outbox.delete_done(now_ms + 6 * day_ms) == 0
     assert site.outbox.delete_done(now_ms + 8 * day_ms) == 1

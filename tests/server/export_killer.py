@@ -41,7 +41,7 @@ def _append(settings: Settings, first: int, last: int) -> None:
     components = build_local(settings)
     components.log.organizations.create("acme")
     components.stores.log.append(
-        [a_commit(session=session, request_id=f"r{session}") for session in range(first, last + 1)], [], 0
+        [a_commit(session=session, request_id=f"r{session}") for session in range(first, last + 1)]
     )
     components.close()
 

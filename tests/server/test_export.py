@@ -42,7 +42,7 @@ def root(tmp_path: Path) -> Path:
 
 def append(components: Components, server: int, first: int, last: int, **how: Any) -> None:
     commits = [a_commit(session=n, server=server, request_id=f"r{n}", **how) for n in range(first, last + 1)]
-    components.stores.log.append(commits, [], 0)
+    components.stores.log.append(commits)
 
 
 def run(data_dir: Path, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":

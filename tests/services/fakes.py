@@ -7,7 +7,7 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.append import Append, AppendCondition
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
@@ -37,7 +37,8 @@ class World:
 
     def appender(self, log: Log) -> Appender:
         """An appender that uses this clock."""
-        return Appender(log, self.clock, self.pause, self.monotonic)
+        receipts = log if isinstance(log, SqliteLog) else None
+        return Appender(log, self.clock, self.pause, self.monotonic, receipts=receipts)
 
 
 class RecordingLog(SqliteLog):
@@ -45,11 +46,11 @@ class RecordingLog(SqliteLog):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self.attempts: list[tuple[list[Commit], list[Receipt], int]] = []
+        self.attempts: list[list[Commit]] = []
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        self.attempts.append((list(commits), list(receipts), now_s))
-        super().append(commits, receipts, now_s)
+    def append(self, commits: Sequence[Commit]) -> None:
+        self.attempts.append(list(commits))
+        super().append(commits)
 
 
 class FailingLog(RecordingLog):
@@ -60,14 +61,14 @@ class FailingLog(RecordingLog):
         self.left = times
         self._writes = writes
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         if self.left <= 0:
-            super().append(commits, receipts, now_s)
+            super().append(commits)
             return
         self.left -= 1
-        self.attempts.append((list(commits), list(receipts), now_s))
+        self.attempts.append(list(commits))
         if self._writes:
-            SqliteLog.append(self, commits, receipts, now_s)
+            SqliteLog.append(self, commits)
         raise Unavailable("no answer")
 
 
@@ -79,11 +80,11 @@ class OvertakenLog(SqliteLog):
         self._other = other
         self._left = times
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         if self._left > 0:
             self._left -= 1
             self._other()
-        super().append(commits, receipts, now_s)
+        super().append(commits)
 
 
 class InterleavedLog(SqliteLog):

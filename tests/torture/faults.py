@@ -11,7 +11,6 @@ from enum import StrEnum
 from typing import Any, cast
 
 from chalicelib.domain.errors import Unavailable
-from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.log.appender import APPEND_TIMEOUT_S
 from chalicelib.services.ports import Log
@@ -117,13 +116,13 @@ class _FaultyLog:
         self._dice = dice
         self._monotonic = monotonic
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         match self._dice.throw(Fault.KILLED_BEFORE, Fault.KILLED_DURING):
             case Fault.KILLED_BEFORE:
                 _kill_process()
             case Fault.KILLED_DURING:
                 threading.Timer(self._dice.delay_s(MAX_WRITE_S), _kill_process).start()
-        self._log.append(commits, receipts, now_s)
+        self._log.append(commits)
         fault = self._dice.throw(Fault.KILLED_AFTER, Fault.RESPONSE_LOST, Fault.ALL_RESPONSES_LOST, Fault.RESPONSE_LATE)
         match fault:
             case Fault.KILLED_AFTER:

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
 WRITE_UNIT_BYTES = 1024
 READ_UNIT_BYTES = 4096
+MAX_ITEM_BYTES = 400 * 1024
 
 _NESTING_BYTES = 3
 """Size of an empty list or map."""

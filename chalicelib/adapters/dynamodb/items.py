@@ -4,32 +4,48 @@ from __future__ import annotations
 
 import zlib
 from base64 import b64decode, b64encode
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.dynamodb.capacity import WRITE_UNIT_BYTES, item_size, write_units
 from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.events.body import join_body, split_body
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.record import Record
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
     Item = dict[str, dict[str, str]]
     """An item in DynamoDB JSON: each value with its type, numbers as text, binary as base64."""
 
-# Attributes of a commit, in the log table.
+# Attributes of a commit, in the log table. An item may hold a run of several commits with consecutive sessions and
+# EventIds. In such an item, lists are texts with one entry per commit and line.
 SERVER = "server"
 """N, hash key: number of the log. Each organization has one."""
 SESSION = "session"
-"""N, sort key: 1, 2, 3 … without gaps. In a receipt: session of the commit that the request wrote."""
+"""N, sort key: 1, 2, 3 … Of a run, the first session. So two writers that know the same head put the same key."""
 AT = "at"
 """N: EventId of the first event. Event i, counted from 0, has `at + i`."""
 N = "n"
-"""N: number of events."""
+"""N: number of events. In a run, of all its commits."""
 PREV = "prev"
 """N: EventId of the last event of the previous session. 0 for session 1."""
 REQ = "req"
-"""S: id of the request that wrote the item, so that a writer recognizes its own item after a lost response."""
+"""S: id of the request that wrote the item, so that a writer recognizes its own item after a lost response. List."""
+BEFORE = "before"
+"""N: number of events in the log before the item. Absent: written by version 0.1.0."""
+BY = "by"
+"""S: subject of the token that published it. Absent if unknown. List."""
+IDEM = "idem"
+"""S: digest of the request and its idempotency key. Absent without a key. List, with empty lines."""
+CRC = "crc"
+"""S: CRC-32 of the commit, see `Commit.checksum`. Absent: written by version 0.1.0. List."""
+K = "k"
+"""N: number of commits in a run. Absent if it is one."""
+NS = "ns"
+"""S: number of events of each commit in a run. List."""
 BODY = "body"
 """S: the events as a JSON array."""
 Z = "z"
@@ -45,18 +61,12 @@ TO = "to"
 DATA = "data"
 """S: content of the record as JSON."""
 
-# Attributes of a receipt, in the views table.
-DIGEST = "digest"
-"""S: digest of the request."""
-
-# Attributes of commits, receipts and records.
+# Attributes of commits and records.
 TTL = "ttl"
 """N: expiry in seconds since 1970. DynamoDB deletes the item up to two days later."""
 
 MAX_INFLATED_BYTES = 16 * 1024 * 1024
 """Far more than Annals stores in an item. Protects against items that inflate without end."""
-
-_RECEIPTS_SUFFIX = "/receipt"
 
 
 def commit_key(server: int, session: int) -> Item:
@@ -64,65 +74,94 @@ def commit_key(server: int, session: int) -> Item:
 
 
 def item_from_commit(commit: Commit, expires_s: int | None = None) -> Item:
-    """The item of `commit`, deflated if that makes it cheaper to write. It does not expire without `expires_s`."""
+    """The item of a single commit."""
+    return item_from_commits([commit], expires_s)
+
+
+def item_from_commits(commits: Sequence[Commit], expires_s: int | None = None) -> Item:
+    """The item of a commit, or of a run of commits that follow each other without a pause.
+
+    It is deflated if that makes it cheaper to write. It does not expire without `expires_s`.
+    """
+    first = commits[0]
     item: Item = {
-        **commit_key(commit.server, commit.session),
-        AT: {"N": str(commit.at_us)},
-        N: {"N": str(commit.event_count)},
-        PREV: {"N": str(commit.previous_event_id)},
-        REQ: {"S": commit.request_id},
+        **commit_key(first.server, first.session),
+        AT: {"N": str(first.at_us)},
+        N: {"N": str(sum(commit.event_count for commit in commits))},
+        PREV: {"N": str(first.previous_event_id)},
+        REQ: {"S": _join(commit.request_id for commit in commits)},
+        CRC: {"S": _join(str(commit.checksum) for commit in commits)},
     }
+    if first.before is not None:
+        item[BEFORE] = {"N": str(first.before)}
+    if any(commit.by for commit in commits):
+        item[BY] = {"S": _join(commit.by for commit in commits)}
+    if any(commit.idempotency_key for commit in commits):
+        item[IDEM] = {"S": _join(f"{commit.digest} {commit.idempotency_key}".strip() for commit in commits)}
+    if len(commits) > 1:
+        item[K] = {"N": str(len(commits))}
+        item[NS] = {"S": _join(str(commit.event_count) for commit in commits)}
     if expires_s is not None:
         item[TTL] = {"N": str(expires_s)}
-    return _with_text(item, BODY, commit.body)
+    body = first.body if len(commits) == 1 else join_body(text for commit in commits for text in commit.texts)
+    return _with_text(item, BODY, body)
 
 
-def commit_from_item(item: Item) -> Commit:
-    return Commit(
-        server=int(item[SERVER]["N"]),
-        session=int(item[SESSION]["N"]),
-        at_us=int(item[AT]["N"]),
-        event_count=int(item[N]["N"]),
-        previous_event_id=int(item[PREV]["N"]),
-        request_id=item[REQ]["S"],
-        body=_read_text(item, BODY),
-    )
+def commits_from_item(item: Item) -> list[Commit]:
+    """The commits in an item, in order. Raises `LogBroken` if one does not have its checksum."""
+    body = _read_text(item, BODY)
+    counts = [int(item[N]["N"])] if K not in item else list(map(int, item[NS]["S"].split("\n")))
+    bodies = [body] if K not in item else _split_run(body, counts)
+    entries = len(counts)
+    requests, by = item[REQ]["S"].split("\n"), _lines(item, BY, entries)
+    keys, checksums = _lines(item, IDEM, entries), _lines(item, CRC, entries)
+    if not len(requests) == len(by) == len(keys) == len(checksums) == len(bodies) == entries:
+        raise LogBroken(f"session {item[SESSION]['N']} of server {item[SERVER]['N']} has lists of different lengths")
+    server, session, at_us = int(item[SERVER]["N"]), int(item[SESSION]["N"]), int(item[AT]["N"])
+    previous, before = int(item[PREV]["N"]), int(item[BEFORE]["N"]) if BEFORE in item else None
+    commits = []
+    for i, count in enumerate(counts):
+        digest, _, key = keys[i].partition(" ")
+        commit = Commit(server, session, at_us, count, previous, requests[i], bodies[i], before, by[i], key, digest)
+        commits.append(commit.verify(int(checksums[i])) if checksums[i] else commit)
+        session, at_us, previous = session + 1, at_us + count, at_us + count - 1
+        before = None if before is None else before + count
+    return commits
 
 
 def head_from_item(item: Item) -> Head:
-    """The head of the log if `item` is its last commit. Needs no body."""
+    """The head of the log if `item` is its last one. Needs no body."""
     at, n = int(item[AT]["N"]), int(item[N]["N"])
-    return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]), n, at + n - 1)
+    last_count = int(item[NS]["S"].rpartition("\n")[2]) if K in item else n
+    position = int(item[BEFORE]["N"]) + n if BEFORE in item else None
+    return Head(int(item[SERVER]["N"]), last_session(item), last_count, at + n - 1, position)
+
+
+def last_session(item: Item) -> int:
+    return int(item[SESSION]["N"]) + (int(item[K]["N"]) if K in item else 1) - 1
 
 
 def head_before_item(item: Item) -> Head:
-    """The head of the log before the commit in `item`. The size of the previous commit is unknown, so it is 0."""
-    return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]))
+    """The head of the log before the commits in `item`. The size of the previous commit is unknown, so it is 0."""
+    position = int(item[BEFORE]["N"]) if BEFORE in item else None
+    return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]), position)
 
 
-def receipt_key(server: int, key: str) -> Item:
-    return {VIEW: {"S": f"{server}{_RECEIPTS_SUFFIX}"}, ITEM: {"S": key}}
+def _join(lines: Iterable[str]) -> str:
+    return "\n".join(lines)
 
 
-def item_from_receipt(receipt: Receipt) -> Item:
-    return {
-        **receipt_key(receipt.server, receipt.key),
-        DIGEST: {"S": receipt.digest},
-        SESSION: {"N": str(receipt.session)},
-        REQ: {"S": receipt.request_id},
-        TTL: {"N": str(receipt.expires_s)},
-    }
+def _lines(item: Item, name: str, count: int) -> list[str]:
+    return item[name]["S"].split("\n") if name in item else [""] * count
 
 
-def receipt_from_item(item: Item) -> Receipt:
-    return Receipt(
-        server=int(item[VIEW]["S"].removesuffix(_RECEIPTS_SUFFIX)),
-        key=item[ITEM]["S"],
-        digest=item[DIGEST]["S"],
-        session=int(item[SESSION]["N"]),
-        request_id=item[REQ]["S"],
-        expires_s=int(item[TTL]["N"]),
-    )
+def _split_run(body: str, counts: Sequence[int]) -> list[str]:
+    """The body of each commit in a run."""
+    texts = iter(split_body(body))
+    bodies = [join_body(islice(texts, count)) for count in counts]
+    if next(texts, None) is not None:
+        raise LogBroken(f"a run of {len(counts)} commits has more than {sum(counts)} events")
+    return bodies
 
 
 def record_key(view: str, item: str) -> Item:

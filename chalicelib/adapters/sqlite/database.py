@@ -6,7 +6,7 @@ Locks: `_write_lock` protects the write connection. It is held from BEGIN to COM
 
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -18,30 +18,45 @@ from chalicelib.adapters.sqlite.failures import ErrorTranslator, translate_open_
 from chalicelib.adapters.sqlite.files import FileGuard
 from chalicelib.domain.errors import Unusable
 
-SCHEMA_VERSION = 1
+LOG_VERSION = 2
+"""Version of the log's schema. `log_upgrade` upgrades it step by step."""
 MAX_IDLE_READERS = 8
 BUSY_TIMEOUT_S = 5.0
 
-LOG_SCHEMA = """
+UPGRADED_COLUMNS = (
+    "before INTEGER NOT NULL DEFAULT 0",
+    "by TEXT NOT NULL DEFAULT ''",
+    "key TEXT NOT NULL DEFAULT ''",
+    "digest TEXT NOT NULL DEFAULT ''",
+    "crc INTEGER NOT NULL DEFAULT -1",
+)
+"""Columns that version 0.1.0 did not have, with the values of commits that are not upgraded yet."""
+DELETED_KEYS_SCHEMA = """
+CREATE TABLE deleted_key (      -- idempotency keys of commits that retention has deleted within a day
+    key    TEXT NOT NULL,
+    place  INTEGER NOT NULL,
+    digest TEXT NOT NULL,
+    at     INTEGER NOT NULL,    -- EventId of the commit
+    PRIMARY KEY (key, place)
+) STRICT, WITHOUT ROWID;
+"""
+LOG_SCHEMA = f"""
 CREATE TABLE log (
     place INTEGER PRIMARY KEY,  -- server * 2**40 + session, so that a log is a contiguous range
     at    INTEGER NOT NULL,     -- EventId of the first event
     n     INTEGER NOT NULL,     -- number of events
     prev  INTEGER NOT NULL,     -- EventId of the last event of the previous session
     req   TEXT NOT NULL,        -- id of the request that wrote it
-    body  TEXT NOT NULL         -- the events, a JSON array with one event per line
+    body  TEXT NOT NULL,        -- the events, a JSON array with one event per line
+    -- before: number of events in the log before it. by: subject of the token that published it. key: the
+    -- Idempotency-Key, and digest: digest of its request. crc: CRC-32 of all columns, see Commit.checksum.
+    {", ".join(UPGRADED_COLUMNS)}
 ) STRICT;
-CREATE TABLE receipt (
-    server  INTEGER NOT NULL,
-    key     TEXT NOT NULL,      -- the Idempotency-Key
-    digest  TEXT NOT NULL,      -- digest of the request
-    session INTEGER NOT NULL,   -- the commit that the request wrote
-    req     TEXT NOT NULL,      -- id of the request that wrote it
-    expires INTEGER NOT NULL,   -- seconds since 1970
-    PRIMARY KEY (server, key)
-) STRICT, WITHOUT ROWID;
-CREATE INDEX receipt_expires ON receipt (expires);
-"""
+CREATE INDEX log_key ON log (key, place) WHERE key <> '';
+{DELETED_KEYS_SCHEMA}"""
+
+Upgrade = Callable[[apsw.Connection], None]
+"""Changes the tables of a file from one version of its schema to the next, within a transaction."""
 
 _TABLE_NAME = re.compile(r"CREATE TABLE (\w+)")
 
@@ -51,14 +66,24 @@ class Database:
 
     A transaction of a `durable` database is on disk when it ends. Without `durable` a power failure may lose the latest
     ones. A write waits at most `busy_timeout_s` for a writer in another process.
+
+    A new file gets the tables of `schema`. Version 1 of the schema needs no upgrade, and `upgrades[0]` makes version 2
+    of it. A file of an older version is upgraded when it is opened, each upgrade in a transaction of its own.
     """
 
     def __init__(
-        self, path: Path, schema: str = LOG_SCHEMA, durable: bool = True, busy_timeout_s: float = BUSY_TIMEOUT_S
+        self,
+        path: Path,
+        schema: str = LOG_SCHEMA,
+        durable: bool = True,
+        busy_timeout_s: float = BUSY_TIMEOUT_S,
+        upgrades: Sequence[Upgrade] = (),
     ) -> None:
         self._path = path
+        self._version = LOG_VERSION if schema == LOG_SCHEMA else 1 + len(upgrades)
         self._translate_errors = ErrorTranslator(path)
         self._schema = schema
+        self._upgrades = upgrades
         # In WAL mode COMMIT waits for the disk only with FULL. NORMAL may lose transactions, but never corrupts.
         self._synchronous = "FULL" if durable else "NORMAL"
         self._write_lock = threading.Lock()
@@ -129,20 +154,36 @@ class Database:
         return connection
 
     def _prepare(self, connection: apsw.Connection) -> None:
-        """Create the tables of a new file. Raise `Unusable` if the file is not a database of this schema."""
+        """Create the tables of a new file, or upgrade an old one. Raise `Unusable` if it is not of this schema."""
+        names = set(_TABLE_NAME.findall(self._schema))
         connection.execute("BEGIN IMMEDIATE")
-        version = connection.pragma("user_version")
-        if version > SCHEMA_VERSION:
+        stored_version = connection.pragma("user_version")
+        if stored_version > self._version:
             raise Unusable(
-                f"{self._path} was written by a newer version of Annals (format {version}). Use that version"
+                f"{self._path} was written by a newer version of Annals (format {stored_version}). Use that version"
             )
-        tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-        if version == 0 and not tables:
+        tables = _tables(connection)
+        if stored_version == 0 and not tables:
             connection.execute(self._schema)
-            connection.pragma("user_version", SCHEMA_VERSION)
-        elif not tables.issuperset(_TABLE_NAME.findall(self._schema)):
-            raise Unusable(f"{self._path} is a database of another application. Set DATA_DIR to another directory")
+            connection.pragma("user_version", self._version)
         connection.execute("COMMIT")
+        if tables & names:
+            self._upgrade(connection)
+        if not _tables(connection) >= names:
+            raise Unusable(f"{self._path} is a database of another application. Set DATA_DIR to another directory")
+
+    def _upgrade(self, connection: apsw.Connection) -> None:
+        for version, upgrade in enumerate(self._upgrades, start=2):
+            connection.execute("BEGIN IMMEDIATE")
+            # Another process may have upgraded the file meanwhile.
+            if connection.pragma("user_version") < version:
+                upgrade(connection)
+                connection.pragma("user_version", version)
+            connection.execute("COMMIT")
+
+
+def _tables(connection: apsw.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
 
 
 class _Transaction:

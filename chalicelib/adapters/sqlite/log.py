@@ -1,14 +1,15 @@
 """The log on SQLite."""
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 import apsw
 
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.domain.errors import KeyTaken, SessionTaken
+from chalicelib.domain.errors import SessionTaken
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
 from chalicelib.domain.log.commit import Commit
 
 MAX_SESSIONS = 2**40
@@ -18,44 +19,47 @@ FIRST_PAGE_COMMITS = 8
 TARGET_PAGE_BYTES = 256 * 1024
 """Pages are small at first and stay small if commits are large, because most readers need only a few."""
 MAX_DELETED_COMMITS = 500
+MAX_STATEMENT_COMMITS = 1_000
+"""SQLite limits the number of values in a statement."""
 
-_INSERT_COMMITS = "INSERT INTO log (place, at, n, prev, req, body) VALUES "
-_ROW = "(?, ?, ?, ?, ?, ?)"
-_INSERT_RECEIPT = "INSERT INTO receipt (server, key, digest, session, req, expires) VALUES (?, ?, ?, ?, ?, ?)"
-_SELECT_COMMIT = "SELECT place, at, n, prev, req, body FROM log"
+_COLUMNS = "place, at, n, prev, req, body, before, by, key, digest, crc"
+_INSERT_COMMITS = f"INSERT INTO log ({_COLUMNS}) VALUES "  # noqa: S608  (constants, as below)
+_ROW = "(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_SELECT_COMMIT = f"SELECT {_COLUMNS} FROM log"  # noqa: S608
+_KEY_CONDITION = "WHERE key = ? AND key <> '' AND place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1"
+_SELECT_KEY = f"SELECT digest, place, at FROM log {_KEY_CONDITION}"  # noqa: S608
+_SELECT_DELETED_KEY = f"SELECT digest, place, at FROM deleted_key {_KEY_CONDITION}"  # noqa: S608
+_KEEP_KEYS = (
+    "INSERT INTO deleted_key (key, place, digest, at) "
+    "SELECT key, place, digest, at FROM log WHERE place BETWEEN ? AND ? AND key <> ''"
+)
+_BODY = 5
+"""Index of the body in a row."""
 
-_Row = tuple[int, int, int, int, str, str]
+_Row = tuple[int, int, int, int, str, str, int, str, str, str, int]
 
 
 class SqliteLog:
     """Implements `Log` with the logs of all servers in one file. Thread-safe."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock_us: Callable[[], int] = lambda: time.time_ns() // 1000) -> None:
         self._database = database
+        self._clock_us = clock_us
 
     def head(self, server: int) -> Head:
-        rows = self._database.query(
-            "SELECT place, at, n FROM log WHERE place BETWEEN ? AND ? ORDER BY place DESC LIMIT 1",
-            (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
-        )
-        if not rows:
-            return Head(server)
-        place, at, n = rows[0]
-        return Head(server, place % MAX_SESSIONS, n, at + n - 1)
+        last = self._first_or_last(server, "DESC")
+        return Head(server) if last is None else last.head
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        if commits and not receipts:
+    def append(self, commits: Sequence[Commit]) -> None:
+        if len(commits) <= MAX_STATEMENT_COMMITS:
             # A single statement releases the GIL once, until everything is on disk.
             with suppress(apsw.ConstraintError):
                 self._database.write(*_insert_statement(commits))
                 return
         with self._database.transaction() as connection:
-            if commits:
-                _insert_commits(connection, commits)
-            if receipts:
-                connection.execute("DELETE FROM receipt WHERE expires < ?", (now_s,))
-            for receipt in receipts:
-                _insert_receipt(connection, receipt)
+            # One by one, to find out which session is taken.
+            for commit in commits:
+                _insert_commit(connection, commit)
 
     def commit(self, server: int, session: int) -> Commit | None:
         rows = self._database.query(f"{_SELECT_COMMIT} WHERE place = ?", (_place(server, session),))
@@ -77,20 +81,15 @@ class SqliteLog:
         query = f"{_SELECT_COMMIT} WHERE place < ? AND place >= ? ORDER BY place DESC LIMIT ?"
         return self._query_commits(query, _place(server, before), _place(server, 0), limit)
 
-    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        rows = self._database.query(
-            "SELECT server, key, digest, session, req, expires FROM receipt "
-            "WHERE server = ? AND key = ? AND expires >= ?",
-            (server, key, now_s),
-        )
-        return Receipt(*rows[0]) if rows else None
+    def receipt(self, server: int, key: str) -> Receipt | None:
+        """The last use of an idempotency key. Implements `Receipts`."""
+        values = (key, _place(server, 0), _place(server, MAX_SESSIONS - 1))
+        rows = self._database.query(_SELECT_KEY, values) or self._database.query(_SELECT_DELETED_KEY, values)
+        return Receipt(rows[0][0], rows[0][1] % MAX_SESSIONS, rows[0][2]) if rows else None
 
     def start(self, server: int) -> Head:
-        rows = self._database.query(
-            "SELECT place, prev FROM log WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 1",
-            (_place(server, 0), _place(server, MAX_SESSIONS - 1)),
-        )
-        return Head(server, rows[0][0] % MAX_SESSIONS - 1, 0, rows[0][1]) if rows else Head(server)
+        first = self._first_or_last(server, "ASC")
+        return Head(server) if first is None else first.previous_head
 
     def delete_up_to(self, server: int, session: int) -> int:
         """Delete some commits up to `session`, but never the last of the log.
@@ -101,8 +100,18 @@ class SqliteLog:
         first = self.start(server).session + 1
         places = (_place(server, first), _place(server, min(last, first + MAX_DELETED_COMMITS - 1)))
         with self._database.transaction() as connection:
+            connection.execute(_KEEP_KEYS, places)
             connection.execute("DELETE FROM log WHERE place BETWEEN ? AND ?", places)
-            return connection.changes()
+            deleted = connection.changes()
+            oldest_us = self._clock_us() - RECEIPT_TTL_S * 1_000_000
+            connection.execute("DELETE FROM deleted_key WHERE at < ?", (oldest_us,))
+            return deleted
+
+    def _first_or_last(self, server: int, order: str) -> Commit | None:
+        # The whole row, to verify its checksum: the next commit is numbered after the last one.
+        query = f"{_SELECT_COMMIT} WHERE place BETWEEN ? AND ? ORDER BY place {order} LIMIT 1"
+        rows = self._database.query(query, (_place(server, 0), _place(server, MAX_SESSIONS - 1)))
+        return _commit_from_row(rows[0]) if rows else None
 
     def _query_commits(self, query: str, place: int, end: int, limit: int | None) -> Iterator[Commit]:
         remaining, page_size = MAX_SESSIONS if limit is None else limit, FIRST_PAGE_COMMITS
@@ -111,7 +120,7 @@ class SqliteLog:
             if len(rows) < page_size:
                 return
             place, remaining = rows[-1][0], remaining - len(rows)
-            if sum(len(row[5]) for row in rows) < TARGET_PAGE_BYTES:
+            if sum(len(row[_BODY]) for row in rows) < TARGET_PAGE_BYTES:
                 page_size = min(page_size * 2, MAX_PAGE_COMMITS)
             else:
                 page_size = max(page_size // 2, 1)
@@ -125,39 +134,15 @@ def _insert_statement(commits: Sequence[Commit]) -> tuple[str, list[int | str]]:
     return _INSERT_COMMITS + ", ".join([_ROW] * len(commits)), values
 
 
-def _insert_commits(connection: apsw.Connection, commits: Sequence[Commit]) -> None:
-    try:
-        connection.execute(*_insert_statement(commits))
-    except apsw.ConstraintError:
-        # One by one, to find out which session is taken.
-        for commit in commits:
-            _insert_commit(connection, commit)
-
-
 def _insert_commit(connection: apsw.Connection, commit: Commit) -> None:
     row = _row(commit)
     try:
         connection.execute(_INSERT_COMMITS + _ROW, row)
     except apsw.ConstraintError as error:
         # A retry after a lost response finds our own row: that is success.
-        if not _is_stored(connection, "SELECT req FROM log WHERE place = ?", row[:1], commit.request_id):
+        stored = connection.execute("SELECT req FROM log WHERE place = ?", row[:1]).fetchone()
+        if stored is None or stored[0] != commit.request_id:
             raise SessionTaken(commit.server, commit.session) from error
-
-
-def _insert_receipt(connection: apsw.Connection, receipt: Receipt) -> None:
-    values = (receipt.server, receipt.key, receipt.digest, receipt.session, receipt.request_id, receipt.expires_s)
-    try:
-        connection.execute(_INSERT_RECEIPT, values)
-    except apsw.ConstraintError as error:
-        query = "SELECT req FROM receipt WHERE server = ? AND key = ?"
-        if not _is_stored(connection, query, (receipt.server, receipt.key), receipt.request_id):
-            raise KeyTaken(receipt.server, receipt.key) from error
-
-
-def _is_stored(connection: apsw.Connection, query: str, key: tuple[int | str, ...], request_id: str) -> bool:
-    """Whether the stored row was written by the same request."""
-    row = connection.execute(query, key).fetchone()
-    return row is not None and row[0] == request_id
 
 
 def _place(server: int, session: int) -> int:
@@ -165,10 +150,13 @@ def _place(server: int, session: int) -> int:
 
 
 def _row(commit: Commit) -> _Row:
-    place = _place(commit.server, commit.session)
-    return place, commit.at_us, commit.event_count, commit.previous_event_id, commit.request_id, commit.body
+    server, session, at, n, prev, request_id, body, before, by, key, digest = commit
+    if before is None:
+        raise ValueError("a commit needs a position on SQLite")
+    return _place(server, session), at, n, prev, request_id, body, before, by, key, digest, commit.checksum
 
 
 def _commit_from_row(row: _Row) -> Commit:
-    place, at, n, prev, request_id, body = row
-    return Commit(place // MAX_SESSIONS, place % MAX_SESSIONS, at, n, prev, request_id, body)
+    place, at, n, prev, request_id, body, before, by, key, digest, checksum = row
+    server, session = divmod(place, MAX_SESSIONS)
+    return Commit(server, session, at, n, prev, request_id, body, before, by, key, digest).verify(checksum)

@@ -1,11 +1,17 @@
-"""The outbox on SQLite, in a file of its own, so that deliveries do not slow down appends."""
+"""The outbox on SQLite, in a file of its own, so that deliveries do not slow down appends.
 
-from collections.abc import Sequence
+Deliveries with the same observer, key and address form a queue. Only the first waiting delivery of a queue is not
+`blocked`, so the worker finds what is due without reading the deliveries behind it. Every change of a state keeps this
+so, in the same transaction.
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import NamedTuple
 
 import apsw
 
+from chalicelib.adapters.mail.message import Clock, now_ms
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
@@ -16,7 +22,11 @@ _STATES = {WAITING: "waiting", PARKED: "parked", SENT: "sent", DROPPED: "dropped
 DONE_RETENTION_MS = 7 * 24 * 3600 * 1000
 """How long sent and dropped deliveries are kept, to ignore deliveries that are put again."""
 
-SCHEMA = """
+_INDEXES = """
+CREATE INDEX delivery_order ON delivery (server, observer, key, address, n) WHERE state = 0;
+CREATE INDEX delivery_due ON delivery (server, observer, at) WHERE state = 0 AND blocked = 0;
+"""
+SCHEMA = f"""
 CREATE TABLE delivery (
     n        INTEGER PRIMARY KEY,  -- ascending in the order of put
     server   INTEGER NOT NULL,
@@ -24,7 +34,7 @@ CREATE TABLE delivery (
     id       TEXT NOT NULL,
     session  INTEGER NOT NULL,     -- session and instance of the event
     instance INTEGER NOT NULL,
-    key      TEXT NOT NULL,        -- deliveries with the same observer and key are sent in order
+    key      TEXT NOT NULL,        -- deliveries with the same observer, key and address are sent in order
     address  TEXT NOT NULL,
     replay   TEXT NOT NULL,
     state    INTEGER NOT NULL,     -- 0 waiting, 1 parked, 2 sent, 3 dropped
@@ -32,27 +42,71 @@ CREATE TABLE delivery (
     at       INTEGER NOT NULL,     -- milliseconds: when it is due, or when it was parked, sent or dropped
     error    TEXT NOT NULL,
     since    INTEGER NOT NULL DEFAULT 0,    -- milliseconds: time of the first try
-    unfinished INTEGER NOT NULL DEFAULT 0   -- consecutive tries during which the worker process ended
+    unfinished INTEGER NOT NULL DEFAULT 0,  -- consecutive tries during which the worker process ended
+    put      INTEGER NOT NULL DEFAULT 0,    -- milliseconds: when it was put, or when a user retried it
+    blocked  INTEGER NOT NULL DEFAULT 0     -- 1 while it waits behind an earlier delivery
 ) STRICT;
 CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
 CREATE INDEX delivery_state ON delivery (state, server, observer, n);
 CREATE INDEX delivery_done ON delivery (at) WHERE state >= 2;
+{_INDEXES.strip()}
 """
-
-_NEW_COLUMNS = ("since", "unfinished")
+_NEW_COLUMNS = ("since", "unfinished", "put", "blocked")
 """Columns that files of version 0.1.0 lack."""
 
-_PUT = """
-INSERT INTO delivery (server, observer, id, session, instance, key, address, replay, state, tries, at, error)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, '') ON CONFLICT DO NOTHING
-"""
+
+class _Row(NamedTuple):
+    """The columns of a delivery, except `blocked`, which follows from the others."""
+
+    n: int
+    server: int
+    observer: str
+    id: str
+    session: int
+    instance: int
+    key: str
+    address: str
+    replay: str
+    state: int
+    tries: int
+    at: int
+    error: str
+    since: int
+    unfinished: int
+    put: int
+
+
 _SELECT = """
-SELECT n, tries, at, error, id, server, observer, session, instance, key, address, replay, since, unfinished
-FROM delivery WHERE state = ? AND server = ? AND observer = ?
+SELECT n, server, observer, id, session, instance, key, address, replay, state, tries, at, error, since, unfinished, put
+FROM delivery
 """
-_RETRY = """
-UPDATE delivery SET state = 0, tries = 0, at = 0, error = '', since = 0, unfinished = 0
-WHERE state = 1 AND server = ? AND observer = ? AND id = ?
+_INSERT = """
+INSERT INTO delivery
+    (n, server, observer, id, session, instance, key, address, replay, state, tries, at, error, since, unfinished, put)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_UPDATE = """
+UPDATE delivery SET state = ?, tries = ?, at = ?, error = ?, since = ?, unfinished = ?, put = ? WHERE n = ?
+"""
+_NEXT_OBSERVER = """
+SELECT server, observer, at FROM delivery INDEXED BY delivery_due
+WHERE state = 0 AND blocked = 0 AND (server, observer) > (?, ?)
+ORDER BY server, observer, at LIMIT 1
+"""
+_DUE = f"""
+{_SELECT} INDEXED BY delivery_due WHERE state = 0 AND blocked = 0 AND server = ? AND observer = ? AND at <= ?
+ORDER BY at, n LIMIT ?
+"""
+_FIRST_IN_QUEUE = """
+SELECT n FROM delivery INDEXED BY delivery_order
+WHERE state = 0 AND server = ? AND observer = ? AND key = ? AND address = ? ORDER BY n LIMIT 2
+"""
+_UPDATE_ALL_BLOCKED = """
+UPDATE delivery SET blocked = 1 - blocked WHERE state = 0 AND blocked != EXISTS (
+    SELECT 1 FROM delivery AS earlier
+    WHERE earlier.state = 0 AND earlier.server = delivery.server AND earlier.observer = delivery.observer
+        AND earlier.key = delivery.key AND earlier.address = delivery.address AND earlier.n < delivery.n
+)
 """
 _DELETE_DONE = "DELETE FROM delivery WHERE n IN (SELECT n FROM delivery WHERE state >= 2 AND at < ? LIMIT 1000)"
 
@@ -64,59 +118,91 @@ class WaitingDelivery:
     n: int
     tries: Tries
     due_ms: int
+    put_ms: int
     delivery: Delivery
 
 
 class SqliteOutbox:
     """Implements `Outbox` with the deliveries of all servers in one file. Thread-safe."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, clock: Clock = now_ms) -> None:
         self._database = database
-        self._add_new_columns()
+        self._clock = clock
 
     def put(self, deliveries: Sequence[Delivery]) -> None:
-        if deliveries:
-            with self._database.transaction() as connection:
-                connection.executemany(_PUT, map(_row, deliveries))
+        if not deliveries:
+            return
+        put_ms = self._clock()
+        with self._database.transaction() as connection:
+            last_n: int = connection.execute("SELECT coalesce(max(n), 0) FROM delivery").get
+            for delivery in deliveries:
+                row = _new_row(last_n + 1, delivery, put_ms)
+                connection.execute(_INSERT, row)
+                if connection.changes():
+                    last_n = row.n
+                    _mark_blocked(connection, row)
 
     def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
-        values = (PARKED, server, observer, after, limit)
-        rows = self._database.query(f"{_SELECT} AND id > ? ORDER BY id LIMIT ?", values)
-        return [Parked(_delivery(row), row[1], row[3], row[2]) for row in rows]
+        query = f"{_SELECT} WHERE state = ? AND server = ? AND observer = ? AND id > ?"
+        rows = self._database.query(f"{query} ORDER BY id LIMIT ?", (PARKED, server, observer, after, limit))
+        return [Parked(_delivery(row), row.tries, row.error, row.at) for row in map(_Row._make, rows)]
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
+        query = "SELECT n FROM delivery WHERE server = ? AND id = ? AND observer = ? AND state = ?"
+        now = self._clock()
+        retried = 0
         with self._database.transaction() as connection:
-            before = connection.total_changes()
-            connection.executemany(_RETRY, [(server, observer, delivery_id) for delivery_id in ids])
-            return connection.total_changes() - before
+            for delivery_id in ids:
+                n: int | None = connection.execute(query, (server, delivery_id, observer, PARKED)).get
+                if n is not None:
+                    row = _load(connection, n)
+                    row = row._replace(state=WAITING, tries=0, at=now, error="", since=0, unfinished=0, put=now)
+                    _store(connection, row)
+                    _mark_blocked(connection, row)
+                    retried += 1
+        return retried
 
     def counts(self, server: int, observer: str) -> dict[str, int]:
         """Numbers of waiting, parked and recently sent or dropped deliveries."""
         query = "SELECT state, count(*) FROM delivery WHERE server = ? AND observer = ? AND state = ?"
         return {name: self._database.query(query, (server, observer, state))[0][1] for state, name in _STATES.items()}
 
-    def observers_with_work(self) -> list[tuple[int, str]]:
-        """Server and name of each observer with waiting deliveries."""
-        query = "SELECT DISTINCT server, observer FROM delivery WHERE state = ?"
-        return self._database.query(query, (WAITING,))
+    def observers_with_due_work(self, at_ms: int) -> Iterator[tuple[int, str]]:
+        """Server and name of each observer with deliveries that are due. Takes one query per observer."""
+        server, observer = -(2**63), ""
+        while rows := self._database.query(_NEXT_OBSERVER, (server, observer)):
+            ((server, observer, due_ms),) = rows
+            if due_ms <= at_ms:
+                yield server, observer
 
-    def waiting(self, server: int, observer: str, after: int, limit: int) -> list[WaitingDelivery]:
-        """Waiting deliveries of an observer in order, due or not, with `n` greater than `after`."""
-        values = (WAITING, server, observer, after, limit)
-        rows = self._database.query(f"{_SELECT} AND n > ? ORDER BY n LIMIT ?", values)
-        return [WaitingDelivery(row[0], Tries(row[1], row[12], row[13]), row[2], _delivery(row)) for row in rows]
+    def due(self, server: int, observer: str, at_ms: int, limit: int) -> list[WaitingDelivery]:
+        """Deliveries of an observer that are due, the first one first, and not blocked by an earlier one."""
+        rows = self._database.query(_DUE, (server, observer, at_ms, limit))
+        return [_waiting(_Row._make(row)) for row in rows]
+
+    def waiting(self, server: int, observer: str) -> list[WaitingDelivery]:
+        """All waiting deliveries of an observer in order, due or not. For tests and tools."""
+        query = f"{_SELECT} WHERE state = ? AND server = ? AND observer = ? ORDER BY n"
+        return [_waiting(_Row._make(row)) for row in self._database.query(query, (WAITING, server, observer))]
 
     def record_tries(self, n: int, tries: Tries) -> None:
         """Store the tries. Call it before an attempt, so that one that crashes the process counts too."""
         with self._database.transaction() as connection:
-            _record_tries(connection, n, tries)
+            _store(connection, _with_tries(_load(connection, n), tries))
 
     def record_outcome(self, n: int, state: int, at_ms: int, error: str = "", tries: Tries | None = None) -> None:
         """Store the new state after an attempt: sent, dropped, parked, or waiting until `at_ms`."""
         with self._database.transaction() as connection:
-            connection.execute("UPDATE delivery SET state = ?, at = ?, error = ? WHERE n = ?", (state, at_ms, error, n))
-            if tries is not None:
-                _record_tries(connection, n, tries)
+            row = _load(connection, n)._replace(state=state, at=at_ms, error=error)
+            row = row if tries is None else _with_tries(row, tries)
+            _store(connection, row)
+            if state != WAITING:
+                _mark_blocked(connection, row)
+
+    def repair_order(self) -> None:
+        """Mark the deliveries that are blocked, and no others. Needed after deliveries were deleted."""
+        with self._database.transaction() as connection:
+            connection.execute(_UPDATE_ALL_BLOCKED)
 
     def delete_after(self, server: int, session: int) -> int:
         """Delete the deliveries for events after `session` and return how many there were."""
@@ -131,36 +217,68 @@ class SqliteOutbox:
             connection.execute(_DELETE_DONE, (now_ms - DONE_RETENTION_MS,))
             return connection.changes()
 
-    def _add_new_columns(self) -> None:
-        if self._missing_columns():
-            with self._database.transaction() as connection:
-                # Again, because another process may have added them meanwhile.
-                for column in self._missing_columns():
-                    connection.execute(f"ALTER TABLE delivery ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
 
-    def _missing_columns(self) -> list[str]:
-        columns = [name for (name,) in self._database.query("SELECT name FROM pragma_table_info('delivery')")]
-        return [column for column in _NEW_COLUMNS if columns and column not in columns]
-
-
-def _record_tries(connection: apsw.Connection, n: int, tries: Tries) -> None:
-    values = (tries.count, tries.since_ms, tries.unfinished, n)
-    connection.execute("UPDATE delivery SET tries = ?, since = ?, unfinished = ? WHERE n = ?", values)
+def upgrade(connection: apsw.Connection) -> None:
+    """Upgrade the table of version 1."""
+    existing = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
+    for column in _NEW_COLUMNS:
+        if column not in existing:
+            connection.execute(f"ALTER TABLE delivery ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    connection.execute(_INDEXES)
+    connection.execute("UPDATE delivery SET put = ?", (now_ms(),))
+    connection.execute(_UPDATE_ALL_BLOCKED)
 
 
-def _row(delivery: Delivery) -> tuple[int | str, ...]:
-    return (
-        delivery.server,
-        delivery.observer,
-        delivery.id,
-        delivery.event.session,
-        delivery.event.instance,
-        delivery.key,
-        delivery.address,
-        delivery.replay,
+def _load(connection: apsw.Connection, n: int) -> _Row:
+    (row,) = connection.execute(f"{_SELECT} WHERE n = ?", (n,)).fetchall()
+    return _Row._make(row)
+
+
+def _store(connection: apsw.Connection, row: _Row) -> None:
+    values = (row.state, row.tries, row.at, row.error, row.since, row.unfinished, row.put, row.n)
+    connection.execute(_UPDATE, values)
+
+
+def _mark_blocked(connection: apsw.Connection, changed: _Row) -> None:
+    """Mark the deliveries of a queue as blocked or not, after one of them has entered or left it."""
+    queue = (changed.server, changed.observer, changed.key, changed.address)
+    first = [n for (n,) in connection.execute(_FIRST_IN_QUEUE, queue)]
+    blocked = {n: position > 0 for position, n in enumerate(first)}
+    if changed.state == WAITING:
+        blocked.setdefault(changed.n, True)
+    for n, is_blocked in blocked.items():
+        connection.execute("UPDATE delivery SET blocked = ?1 WHERE n = ?2 AND blocked != ?1", (int(is_blocked), n))
+
+
+def _new_row(n: int, delivery: Delivery, put_ms: int) -> _Row:
+    return _Row(
+        n=n,
+        server=delivery.server,
+        observer=delivery.observer,
+        id=delivery.id,
+        session=delivery.event.session,
+        instance=delivery.event.instance,
+        key=delivery.key,
+        address=delivery.address,
+        replay=delivery.replay,
+        state=WAITING,
+        tries=0,
+        at=put_ms,
+        error="",
+        since=0,
+        unfinished=0,
+        put=put_ms,
     )
 
 
-def _delivery(row: tuple[Any, ...]) -> Delivery:
-    delivery_id, server, observer, session, instance, key, address, replay = row[4:12]
-    return Delivery(delivery_id, server, observer, Id(server, session, instance), key, address, replay)
+def _with_tries(row: _Row, tries: Tries) -> _Row:
+    return row._replace(tries=tries.count, since=tries.since_ms, unfinished=tries.unfinished)
+
+
+def _waiting(row: _Row) -> WaitingDelivery:
+    return WaitingDelivery(row.n, Tries(row.tries, row.since, row.unfinished), row.at, row.put, _delivery(row))
+
+
+def _delivery(row: _Row) -> Delivery:
+    event = Id(row.server, row.session, row.instance)
+    return Delivery(row.id, row.server, row.observer, event, row.key, row.address, row.replay)

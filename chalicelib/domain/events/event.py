@@ -143,6 +143,8 @@ class Event:
     at_us: int
     """Time of the event's commit, which is the EventId of the first event in it."""
     text: str
+    position: int | None = None
+    """Counts the events of the log without gaps, from 1. None: written by version 0.1.0 on DynamoDB."""
 
     @lazy_property
     def fields(self) -> EventFields:
@@ -156,9 +158,10 @@ class Event:
     def wire_text(self) -> str:
         """The event's JSON for readers."""
         server, session, instance = self.id
+        position = "null" if self.position is None else self.position
         return (
             f'{{"id":{{"server":{server},"session":{session},"instance":{instance}}},"eventId":{self.event_id},'
-            f'"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:]}'
+            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:]}'
         )
 
     def __eq__(self, other: object) -> bool:

@@ -2,7 +2,6 @@
 
 import hashlib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from pydantic import Field
@@ -26,6 +25,8 @@ class AppendCondition(Model):
 
     fail_if_events_match: Selection = Field(alias="failIfEventsMatch")
     after: EventId = 0
+    after_position: EventId | None = Field(None, alias="afterPosition")
+    """Replaces `after`."""
 
     def first_match(self, events: Iterable[Event]) -> Event | None:
         """The first of `events` that violates the condition."""
@@ -48,6 +49,8 @@ class Append(NamedTuple):
     """No event up to this head violates the condition."""
     request_digest: str = ""
     """Digest of the publisher's request, if the events to append differ from it."""
+    by: str = ""
+    """The subject of the publisher's token."""
 
     @property
     def digest(self) -> str:
@@ -58,16 +61,16 @@ class Append(NamedTuple):
         return hashlib.sha256("\n".join((condition, *self.texts)).encode()).hexdigest()[:32]
 
 
-@dataclass(frozen=True, slots=True)
-class Receipt:
+class Receipt(NamedTuple):
     """The use of an idempotency key. A repeated request receives the same response."""
 
-    server: int
-    key: str
     digest: str
     session: int
-    request_id: str
-    expires_s: int
+    at_us: int
+    """Time of the commit."""
+
+    def is_valid(self, now_ms: int) -> bool:
+        return self.at_us // 1000 >= now_ms - RECEIPT_TTL_S * 1000
 
 
 IDEMPOTENCY_KEY_PATTERN = r"^[!-~](?:[ -~]{0,254}[!-~])?$"

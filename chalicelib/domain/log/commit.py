@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
+from zlib import crc32
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import LogBroken
@@ -26,6 +27,13 @@ class _StoredCommit(NamedTuple):
     request_id: str
     body: str
     """A JSON array of the encoded events, one per line."""
+    before: int | None = None
+    """Number of events in the log before this commit. None: written by version 0.1.0 on DynamoDB."""
+    by: str = ""
+    """The subject of the token that published it. Empty: unknown, or Annals itself."""
+    idempotency_key: str = ""
+    digest: str = ""
+    """Digest of the request, if it has an idempotency key."""
 
 
 class Commit(_StoredCommit):
@@ -39,12 +47,30 @@ class Commit(_StoredCommit):
     @property
     def head(self) -> Head:
         """The log's head once this commit is stored."""
-        return Head(self.server, self.session, self.event_count, self.last_event_id)
+        position = None if self.before is None else self.before + self.event_count
+        return Head(self.server, self.session, self.event_count, self.last_event_id, position)
+
+    def position_of(self, event_id: int) -> int | None:
+        """The position of an event of this commit."""
+        return None if self.before is None else self.before + event_id - self.at_us + 1
 
     @property
     def previous_head(self) -> Head:
         """The log's head before this commit. The size of the previous commit is unknown, so it is 0."""
-        return Head(self.server, self.session - 1, 0, self.previous_event_id)
+        return Head(self.server, self.session - 1, 0, self.previous_event_id, self.before)
+
+    @property
+    def checksum(self) -> int:
+        """CRC-32 of all fields. It is stored with the commit, and verified whenever the commit is read."""
+        server, session, at_us, event_count, previous, request_id, body, before, by, key, digest = self
+        head = f"{server} {session} {at_us} {event_count} {previous} {before}\n{request_id}\n{by}\n{key}\n{digest}\n"
+        return crc32(body.encode(), crc32(head.encode()))
+
+    def verify(self, checksum: int) -> "Commit":
+        """Return the commit. Raises `LogBroken` if it does not have this checksum."""
+        if self.checksum != checksum:
+            raise LogBroken(f"session {self.session} of server {self.server} is damaged: its checksum is wrong")
+        return self
 
     @lazy_property
     def texts(self) -> list[str]:
@@ -63,16 +89,26 @@ class Commit(_StoredCommit):
 
     def build_events(self, texts: Iterable[tuple[int, str]]) -> Iterator[Event]:
         """Events of this commit from their index, from 0, and their JSON."""
-        return (Event(Id(self.server, self.session, i + 1), self.at_us + i, self.at_us, text) for i, text in texts)
+        server, session, at_us, before = self.server, self.session, self.at_us, self.before
+        return (
+            Event(Id(server, session, i + 1), at_us + i, at_us, text, None if before is None else before + i + 1)
+            for i, text in texts
+        )
 
     @property
     def wire_texts(self) -> list[str]:
         """`Event.wire_text` of each event, but the common parts are formatted only once."""
         opening = f'{{"id":{{"server":{self.server},"session":{self.session},"instance":'
         closing = f',"timestamp":"{timestamps.iso(self.at_us)}",'
-        first = self.at_us - 1
+        first, before = self.at_us - 1, self.before
+        if before is None:
+            closing = f',"position":null{closing}'
+            return [
+                f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:]}' for i, text in enumerate(self.texts, start=1)
+            ]
         return [
-            f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:]}' for i, text in enumerate(self.texts, start=1)
+            f'{opening}{i}}},"eventId":{first + i},"position":{before + i}{closing}{text[1:]}'
+            for i, text in enumerate(self.texts, start=1)
         ]
 
 
@@ -93,6 +129,10 @@ def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
         previous_event_id=head.last_event_id,
         request_id=append.request_id,
         body=join_body(append.texts),
+        before=head.position,
+        by=append.by,
+        idempotency_key=append.idempotency_key or "",
+        digest="" if append.idempotency_key is None else append.digest,
     )
     commit.__dict__["texts"] = list(append.texts)  # The lazy property would split the body again.
     return commit
@@ -100,11 +140,17 @@ def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
 
 def verify_contiguous(head: Head, commits: Iterable[Commit]) -> Iterator[Commit]:
     """Yield the commits after `head`. Raises `LogBroken` at the first one that does not follow its predecessor."""
-    session, last_event_id = head.session, head.last_event_id
+    session, last_event_id, position = head.session, head.last_event_id, head.position
     for commit in commits:
         if commit.session != session + 1 or commit.previous_event_id != last_event_id or commit.at_us <= last_event_id:
             raise _broken(commit, session, last_event_id)
+        before = commit.before
+        if before is not None and position is not None and before != position:
+            raise LogBroken(
+                f"session {commit.session} of server {commit.server} counts {before} events before it, not {position}"
+            )
         session, last_event_id = commit.session, commit.last_event_id
+        position = None if before is None else before + commit.event_count
         yield commit
 
 

@@ -17,6 +17,8 @@ MESSAGE_PARTS: dict[Channel, tuple[str, ...]] = {
 
 DEFAULT_RETRY_S = 24 * 3600.0
 """How long a delivery is tried before it is parked."""
+MAX_WAIT_S = 13 * 24 * 3600.0
+"""How long a delivery waits, for whatever reason, before it is parked. SQS deletes messages after 14 days."""
 MAX_UNFINISHED_TRIES = 5
 """A delivery is parked if the worker process ended during this many consecutive tries."""
 RETRY_BACKOFF = Backoff(initial_s=2.0, max_s=1800.0, factor=4.0)

@@ -1,6 +1,6 @@
 """EventSeq: the result of reading a feed, in JobScheduler's three variants."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
@@ -10,6 +10,8 @@ class NonEmpty:
     event_id: int
     texts: list[str]
     """The formatted events."""
+    position: int | None = field(default=None, compare=False)
+    """Position of `event_id`. None: unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,7 @@ class Empty:
     """No event matched before the timeout. Continue after `last_event_id`."""
 
     last_event_id: int
+    position: int | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,7 @@ class Torn:
     """Retention has deleted events after the requested position. Start over with a snapshot, or after `event_id`."""
 
     event_id: int
+    position: int | None = field(default=None, compare=False)
 
 
 EventSeq = NonEmpty | Empty | Torn

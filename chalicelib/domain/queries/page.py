@@ -17,5 +17,7 @@ class Page:
     """The formatted events."""
     first_at_us: int | None = None
     """The time of the first matching event."""
+    position: int | None = field(default=None, compare=False)
+    """Position of the event with `event_id`. None: unknown."""
     is_complete: bool = True
     """Whether the scan reached the end of the log as it was when the scan began."""

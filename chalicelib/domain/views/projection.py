@@ -11,28 +11,39 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType, join_subtypes
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.views.block import Block, block_item
-from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, Checkpoint, Record
+from chalicelib.domain.views.block import (
+    Block,
+    BlockId,
+    CommitSubtypes,
+    subtypes_by_block,
+    time_item,
+    time_record,
+)
+from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, TIMES_VIEW, Checkpoint, Record
 
 LATEST_RECORD_COUNT = 64
 
-Update = Callable[[Record | None], Record | None]
-"""Stored record -> record to store. None if the stored record is up to date."""
+Update = Callable[[Record | None], list[Record]]
+"""Stored record -> records to store, in this order. Empty if the stored record is up to date."""
 
 
 def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str, str], Update]:
     """The updates of the indexes of the log that `commits` cause, by view and item."""
     latest: dict[EventType, Event] = {}
-    commits_by_block: dict[str, list[Commit]] = {}
+    first_sessions: dict[str, int] = {}
     for commit in commits:
-        commits_by_block.setdefault(block_item(commit), []).append(commit)
+        first_sessions.setdefault(time_item(commit), commit.session)
         for event in commit.events:
             latest[event.fields.type] = event
     result: dict[tuple[str, str], Update] = {}
     for item, latest_of_item in group_by_record(latest).items():
         result[checkpoint.view_name(LATEST_VIEW), item] = partial(_update_latest, checkpoint, item, latest_of_item)
-    for item, block_commits in commits_by_block.items():
-        result[checkpoint.view_name(BLOCKS_VIEW), item] = partial(_update_block, checkpoint, item, block_commits)
+    for block_id, subtypes in subtypes_by_block(commits).items():
+        result[checkpoint.view_name(BLOCKS_VIEW), block_id.item] = partial(
+            _update_block, checkpoint, block_id, subtypes
+        )
+    for item, session in first_sessions.items():
+        result[checkpoint.view_name(TIMES_VIEW), item] = partial(_update_time, checkpoint, item, session)
     return result
 
 
@@ -72,7 +83,7 @@ def _parse_positions(data: str) -> Mapping[EventType, tuple[int, int]]:
 
 def _update_latest(
     checkpoint: Checkpoint, item: str, latest: Mapping[EventType, Event], stored: Record | None
-) -> Record | None:
+) -> list[Record]:
     positions = {} if stored is None else latest_positions(stored)
     version = 0 if stored is None else stored.version
     newer = {
@@ -81,13 +92,19 @@ def _update_latest(
         if event.id.session > version
     }
     if not newer:
-        return None
+        return []
     entries = [(*position, *event_type) for event_type, position in sorted({**positions, **newer}.items())]
     last_session = max(session for session, _ in newer.values())
-    return Record(checkpoint.view_name(LATEST_VIEW), item, last_session, to_json(entries).decode())
+    return [Record(checkpoint.view_name(LATEST_VIEW), item, last_session, to_json(entries).decode())]
 
 
-def _update_block(checkpoint: Checkpoint, item: str, commits: Sequence[Commit], stored: Record | None) -> Record | None:
-    before = Block.empty_before(commits[0]) if stored is None else Block.from_record(stored)
-    after = before.fold(commits)
-    return after.to_record(checkpoint, item) if after.last_session > before.last_session else None
+def _update_block(
+    checkpoint: Checkpoint, block_id: BlockId, commits: Sequence[CommitSubtypes], stored: Record | None
+) -> list[Record]:
+    before = Block.from_record(stored)
+    after = before.fold(block_id.level, commits)
+    return [after.to_record(checkpoint, block_id)] if after.last_session > before.last_session else []
+
+
+def _update_time(checkpoint: Checkpoint, item: str, first_session: int, stored: Record | None) -> list[Record]:
+    return [time_record(checkpoint, item, first_session)] if stored is None else []

@@ -22,6 +22,7 @@ PROJECTOR = f"project-{VIEW_FORMAT}"
 
 LATEST_VIEW = "latest"
 BLOCKS_VIEW = "block"
+TIMES_VIEW = "time"
 SESSIONS_VIEW = "sessions"
 RUNS_VIEW = "run"
 """The view with the end of the current run, on which all projectors agree before they start it."""
@@ -62,6 +63,8 @@ class Checkpoint:
     """Version of the stored record, None if there is none."""
     part: str = ""
     """How much of the commit after `head` is done, in the consumer's notation. Empty: nothing."""
+    collections: frozenset[str] = frozenset()
+    """The collections that have objects in the views. Readers need not look for objects of others."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -70,7 +73,12 @@ class Checkpoint:
             return cls(Head(server))
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
-        return cls(Head(server, session, data["n"], data["last"]), generation, record.version, data.get("part", ""))
+        head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
+        return cls(head, generation, record.version, data.get("part", ""), collections)
+
+    def follows(self, earlier: "Checkpoint") -> bool:
+        """Whether the views of `earlier` still exist and were only extended since."""
+        return self.generation == earlier.generation and self.head.session >= earlier.head.session
 
     def at(self, head: Head, part: str = "") -> Self:
         """The same checkpoint at another position."""
@@ -83,10 +91,13 @@ class Checkpoint:
     def to_write(self, consumer: str, expected_version: int | None) -> ConditionalWrite:
         """Store this checkpoint in place of the record with `expected_version`."""
         head = self.head
-        position = {"n": head.instance, "last": head.last_event_id}
-        data = to_json({**position, "part": self.part} if self.part else position).decode()
+        data: dict[str, object] = {"n": head.instance, "last": head.last_event_id}
+        data |= {} if head.position is None else {"p": head.position}
+        data |= {"part": self.part} if self.part else {}
+        data |= {"c": sorted(self.collections)} if self.collections else {}
         version = self.generation * _GENERATION_UNIT + head.session
-        return ConditionalWrite(Record(checkpoints_view(head.server), consumer, version, data), expected_version)
+        record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
+        return ConditionalWrite(record, expected_version)
 
     def view_name(self, kind: str) -> str:
         """The full name of a view of this generation."""

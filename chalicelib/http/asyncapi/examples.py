@@ -23,6 +23,7 @@ _PUSH = {**_ORG, "job": "j200"}
 _DEPLOYMENT = {
     "id": {"server": 1, "session": 1, "instance": 1},
     "eventId": _AT,
+    "position": 1,
     "timestamp": _TIME,
     "type": ["deploy", "finished"],
     "key": "/web",
@@ -108,9 +109,9 @@ _TOO_OLD: Values = {"after": "0", "tornOlder": "0.01s"}
 _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
-    _poll("get_events", _non_empty(_DEPLOYMENT), _ONE_DEPLOYMENT),
-    _poll("get_events", _EMPTY, _NO_MATCH),
-    _poll("get_events", _TORN, _TOO_OLD),
+    _poll("get_events", {**_non_empty(_DEPLOYMENT), "position": 1}, _ONE_DEPLOYMENT),
+    _poll("get_events", {**_EMPTY, "position": 22}, _NO_MATCH),
+    _poll("get_events", {**_TORN, "position": 22}, _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),

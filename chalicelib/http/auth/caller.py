@@ -13,6 +13,7 @@ from chalicelib.domain.errors import Forbidden
 from chalicelib.domain.organizations.groups import Groups
 from chalicelib.http.auth.tokens import Claims
 
+MAX_AUDIT_NAME_LENGTH = 200
 MAX_EXPIRY_S = 253_402_300_799
 """The last second of the year 9999. Issuers may create tokens that never expire."""
 
@@ -52,6 +53,12 @@ class Caller:
     def _from_context(cls, user: str, organizations: str, groups: str, requested: str | None, expires: str) -> Self:
         """Cached, because most callers send many requests."""
         return cls(user, tuple(json.loads(organizations)), frozenset(json.loads(groups)), requested, int(expires))
+
+    @property
+    def audit_name(self) -> str:
+        """The user's name as it is stored with commits: one line of limited length."""
+        user = self.user
+        return user if user.isprintable() and len(user) <= MAX_AUDIT_NAME_LENGTH else _one_line(user)
 
     def require_publisher(self, group_names: Groups) -> None:
         self._require_any("publish", group_names.publishers | group_names.admins)
@@ -102,3 +109,7 @@ class Caller:
                 f"User or client '{self.user}' does not have access to that action on this server.",
                 f"To {action}, the token needs one of the groups {', '.join(sorted(allowed))}.",
             )
+
+
+def _one_line(text: str) -> str:
+    return "".join(c if c.isprintable() else " " for c in text[:MAX_AUDIT_NAME_LENGTH])

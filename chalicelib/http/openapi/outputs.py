@@ -101,6 +101,7 @@ def _non_empty(item: JsonSchema) -> JsonSchema:
         "properties": {
             "TYPE": {"const": "NonEmpty"},
             "eventId": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
+            "position": {"type": "integer", "minimum": 0},
             "eventSnapshots": {"type": "array", "minItems": 1, "items": item},
         },
         "required": ["TYPE", "eventId", "eventSnapshots"],

@@ -34,7 +34,8 @@ def post_events() -> Response:
     request, log = context.request, context.components.log
     key, is_minimal = requests.idempotency_key(request), requests.prefers_minimal(request)
     texts, condition = requests.append_texts(request)
-    return responses.append_response(log.publisher.submit(context.server, texts, condition, key), is_minimal)
+    submitted = log.publisher.submit(context.server, texts, condition, key, context.caller.audit_name)
+    return responses.append_response(submitted, is_minimal)
 
 
 @routes.route("/events/{vocabulary}", methods=["POST"], **authorizer.AUTHENTICATED)
@@ -53,13 +54,14 @@ def post_vocabulary_events(vocabulary: str) -> Response:
     append = requests.vocabulary_events(vocabularies.by_name(vocabulary), request)
     key, is_minimal = requests.idempotency_key(request), requests.prefers_minimal(request)
     if vocabulary == JOB:
-        result = components.jobs.publisher.publish(context.server, append.events, append.condition, key)
+        by = context.caller.audit_name
+        result = components.jobs.publisher.publish(context.server, append.events, append.condition, key, by)
         ignored = [asdict(event) for event in result.ignored]
         return responses.job_append_response(result.outcome, result.event_count, ignored, is_minimal)
     texts = encode_within_limits(append.events)
-    return responses.append_response(
-        components.log.publisher.submit(context.server, texts, append.condition, key), is_minimal
-    )
+    by = context.caller.audit_name
+    submitted = components.log.publisher.submit(context.server, texts, append.condition, key, by)
+    return responses.append_response(submitted, is_minimal)
 
 
 @routes.route("/events", methods=["GET"], **authorizer.AUTHENTICATED)

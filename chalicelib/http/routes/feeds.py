@@ -38,6 +38,9 @@ def feed(
 ) -> Response:
     """The feed of the context's log in the format that the client prefers."""
     log, measure = context.components.log, context.components.measure
+    if params.after_position is not None:
+        after = log.reader.event_id_at(context.server, params.after_position)
+        params = params.model_copy(update={"after": after})
     query = FeedQuery(
         context.server,
         selection,
@@ -56,7 +59,8 @@ def feed(
         case "text/event-stream":
             return _sse_feed(context, params, query)
         case _:
-            return poll_response(context, long_poll(query, log.reader, log.retention, measure=measure))
+            reading = long_poll(query, log.reader, log.retention, measure=measure)
+            return poll_response(context, reading, with_position=formatter is None)
 
 
 def _oldest_us(context: LogContext, params: parameters.FollowParameters) -> int | None:
@@ -80,15 +84,15 @@ def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: F
     return stream_response(context, texts, responses.SSE)
 
 
-def poll_response(context: Context, reading: SuspendableRead[EventSeq]) -> Response:
+def poll_response(context: Context, reading: SuspendableRead[EventSeq], with_position: bool = False) -> Response:
     """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
     if context.components.settings.streams:
-        return responses.SuspendableResponse(_event_seq_response(reading))
-    return responses.event_seq(run_blocking(reading, context.components.log.notifier))
+        return responses.SuspendableResponse(_event_seq_response(reading, with_position))
+    return responses.event_seq(run_blocking(reading, context.components.log.notifier), with_position)
 
 
-def _event_seq_response(reading: SuspendableRead[EventSeq]) -> SuspendableRead[Response]:
-    return responses.event_seq((yield from reading))
+def _event_seq_response(reading: SuspendableRead[EventSeq], with_position: bool) -> SuspendableRead[Response]:
+    return responses.event_seq((yield from reading), with_position)
 
 
 def stream_response(context: Context, stream: Stream[str], headers: responses.Headers) -> Response:

@@ -53,10 +53,10 @@ class ObjectProjection:
         self._run = Run(checkpoint.head.session, commits[-1].session)
         self._events = group_by_object(commits)
         self._views = views
+        self.collections = frozenset(ref.collection for ref in self._events)
 
     def run(self) -> None:
-        collections = {ref.collection for ref in self._events} - {KEYED}
-        roots = {collection: self._load_root(collection) for collection in sorted(collections)}
+        roots = {collection: self._load_root(collection) for collection in sorted(self.collections - {KEYED})}
         changes = fold_objects(self._run, self._events, self._load_objects(self._events))
         lists = list_changes(self._run, changes, roots)
         versions = {ref: change.before.last_session for ref, change in changes.items() if change.before.last_session}

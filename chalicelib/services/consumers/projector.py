@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import Unusable
@@ -10,12 +11,14 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED
 from chalicelib.domain.views.list_changes import RunOutdated
 from chalicelib.domain.views.projection import updates
+from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
     PROJECTOR,
     RUNS_VIEW,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
@@ -34,24 +37,30 @@ RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views) -> Consumer:
-    """The consumer that keeps the views up to date."""
+def projector(views: Views, with_receipts: bool = True) -> Consumer:
+    """The consumer that keeps the views up to date. A log that finds idempotency keys itself needs no receipts."""
     return Consumer(
         PROJECTOR,
-        lambda checkpoint, commits: _project(checkpoint, commits, views),
+        lambda checkpoint, commits: [_project(checkpoint, commits, views, with_receipts)],
         lambda server: reset_views(server, views),
     )
 
 
 def rebuild(
-    server: int, log: Log, views: Views, progress: Callable[[int, int], None], retention_head: Head | None = None
+    server: int,
+    log: Log,
+    views: Views,
+    progress: Callable[[int, int], None],
+    retention_head: Head | None = None,
+    with_receipts: bool = True,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
     start = retention_head or Head(server)
-    builder = Consumer(REBUILD, projector(views).handle, lambda _: _start_generation(REBUILD, start, views))
+    build = projector(views, with_receipts).handle
+    builder = Consumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
     _start_generation(builder.name, start, views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
@@ -80,31 +89,43 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
-    """Update the indexes of the log, then the objects and their lists."""
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
+    """Update the indexes of the log, then the objects and their lists. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
+    if with_receipts:
+        pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
         writes: list[ConditionalWrite] = []
         for key, update in pending.items():
             record = stored.get(key)
-            new_record = update(record)
-            if new_record is not None:
-                writes.append(ConditionalWrite(new_record, None if record is None else record.version))
+            version = None if record is None else record.version
+            writes += (ConditionalWrite(new, version, expires_s(new)) for new in update(record))
         # Records that another projector has changed meanwhile are updated again.
         pending = {key: pending[key] for key in (_key(write.record) for write in views.put(writes))}
+    objects = ObjectProjection(checkpoint, commits, views)
     try:
-        ObjectProjection(checkpoint, commits, views).run()
+        objects.run()
     except RunOutdated as outdated:
         # Another projector has completed the run, so the store refuses the checkpoint.
         if not _is_outdated(checkpoint, commits[-1].session, views):
             raise Unusable(f"the lists of server {checkpoint.head.server} are damaged; rebuild the views") from outdated
+    head = _count_events(checkpoint.head, commits)
+    return replace(checkpoint.at(head), collections=checkpoint.collections | objects.collections)
 
 
 def _is_outdated(checkpoint: Checkpoint, end: int, views: Views) -> bool:
     """Whether a later run has started, or the views were rebuilt."""
     current = load_checkpoint(PROJECTOR, checkpoint.head.server, views)
     return load_claim(checkpoint, views).end != end or current.generation > checkpoint.generation
+
+
+def _count_events(before: Head, commits: Sequence[Commit]) -> Head:
+    """The head after the commits, with its position. Commits of version 0.1.0 on DynamoDB do not know theirs."""
+    head = commits[-1].head
+    if head.position is not None or before.position is None or commits[0].session != before.session + 1:
+        return head
+    return head._replace(known_position=before.position + sum(commit.event_count for commit in commits))
 
 
 def _load(keys: Iterable[RecordKey], views: Views) -> dict[RecordKey, Record]:
@@ -124,8 +145,9 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
     collections = (KEYED, *vocabularies.collections())
-    kinds = (*map(objects_view, collections), *map(list_view, vocabularies.collections()))
-    for kind in (*kinds, SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, RUNS_VIEW):
+    lists = map(list_view, vocabularies.collections())
+    kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW, RUNS_VIEW)
+    for kind in (*map(objects_view, collections), *lists, *kinds):
         while views.drop(checkpoint.view_name(kind)):
             pass
 

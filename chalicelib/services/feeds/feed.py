@@ -165,7 +165,7 @@ def _next_seq(
     deadline = monotonic() + (0.0 if is_newest_first else timeout_s)
     boundary = retention.boundary(query.server)
     if after is not None and after < boundary.event_id and not is_newest_first:
-        return Torn(boundary.event_id), None
+        return Torn(boundary.event_id, boundary.position), None
     after = max(after or 0, boundary.event_id)
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)
     start = position
@@ -174,16 +174,16 @@ def _next_seq(
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
         head = yield Wait(position, query.selection, timeout_s, next(attempts))
         if head is None:
-            return Empty(position.last_event_id), last_page
+            return Empty(position.last_event_id, position.position), last_page
         position = head
     for attempt in attempts:
         page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
         if _is_torn(query, page):
-            return Torn(page.event_id), page
+            return Torn(page.event_id, page.position), page
         if page.texts:
             is_delayed = attempt > 0 and query.delay_s > 0
             page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
-            return NonEmpty(page.event_id, page.texts), page
+            return NonEmpty(page.event_id, page.texts, page.position), page
         position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
@@ -193,7 +193,7 @@ def _next_seq(
             if head is None:
                 break
             position = head
-    return Empty(page.event_id), page
+    return Empty(page.event_id, page.position), page
 
 
 def _start(
@@ -235,5 +235,6 @@ def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, 
     run = reader.commits_after(position, query.selection, max_commits)
     page = collect_page(run.commits, position, after, spec)
     if page.is_complete and page.scanned_to.session < run.complete_to.session:
-        return replace(page, scanned_to=run.complete_to, event_id=run.complete_to.last_event_id)
+        end = run.complete_to
+        return replace(page, scanned_to=end, event_id=end.last_event_id, position=end.position)
     return page

@@ -67,7 +67,7 @@ class CommitNotifier:
                 recent = self._recent[server] = _RecentCommits()
             recent.add(commit)
             if groups := self._groups.get(server):
-                before = Head(server, commit.session - 1, 0, commit.previous_event_id)
+                before = commit.previous_head
                 selections = [selection for selection in groups if not is_next or _selects(selection, commit)]
                 for subscription in chain.from_iterable(groups.pop(selection) for selection in selections):
                     subscription.head = before if is_next else subscription.head

@@ -10,7 +10,7 @@ conflict and repeat their work. A request takes its locks in ascending order.
 
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 
@@ -47,13 +47,19 @@ class Published:
     ignored: tuple[IgnoredEvent, ...] = ()
 
 
+HasReceipt = Callable[[int, str | None], bool]
+"""Whether a request with this idempotency key was written to this log."""
+
+
 class JobPublisher:
     """Appends job events."""
 
-    def __init__(self, publisher: Publisher, reader: LogReader, retention: Retention, clock: Clock) -> None:
+    def __init__(
+        self, publisher: Publisher, reader: LogReader, retention: Retention, clock: Clock, has_receipt: HasReceipt
+    ) -> None:
         self._publisher = publisher
         self._reader = reader
-        self._clock = clock
+        self._has_receipt = has_receipt
         self._planner = JobPlanner(reader, retention, clock)
         self._jobset_locks = tuple(threading.Lock() for _ in range(LOCK_COUNT))
 
@@ -63,13 +69,14 @@ class JobPublisher:
         events: Sequence[NewEvent],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
+        by: str = "",
     ) -> Published:
         """Write the events and those that follow from them in one commit. A repeated request gets the same outcome."""
         digest = Append(server, encode_within_limits(events), "", condition).digest
         with ExitStack() as locks:
             for index in sorted({hash((server, number)) % LOCK_COUNT for number in affected_jobsets(events)}):
                 locks.enter_context(self._jobset_locks[index])
-            return self._publish(server, events, condition, idempotency_key, digest)
+            return self._publish(server, events, condition, idempotency_key, digest, by)
 
     def _publish(
         self,
@@ -78,6 +85,7 @@ class JobPublisher:
         condition: AppendCondition | None,
         idempotency_key: str | None,
         digest: str,
+        by: str,
     ) -> Published:
         for attempt in range(1, MAX_ATTEMPTS + 1):
             plan = self._planner.plan(server, events, condition)
@@ -88,7 +96,9 @@ class JobPublisher:
                 both_conditions = _both(condition, plan.condition)
                 written = [*plan.accepted, *plan.finishes]
                 max_events = max(len(written), MAX_EVENTS)
-                outcome = self._publisher.publish(server, written, both_conditions, idempotency_key, digest, max_events)
+                outcome = self._publisher.publish(
+                    server, written, both_conditions, idempotency_key, digest, max_events, by
+                )
             except ConditionFailed as failure:
                 if plan.condition is None or self._violates(server, condition, failure.event_id):
                     raise
@@ -108,11 +118,6 @@ class JobPublisher:
         events = [event for commit in self._reader.tail(before, 1) for event in commit.events]
         candidates = (event for event in events if event.event_id == event_id)
         return condition is not None and condition.first_match(candidates) is not None
-
-    def _has_receipt(self, server: int, idempotency_key: str | None) -> bool:
-        if idempotency_key is None:
-            return False
-        return self._reader.log.receipt(server, idempotency_key, self._clock() // 1000) is not None
 
 
 def _missing_events(events: Sequence[NewEvent], commit: Commit) -> tuple[IgnoredEvent, ...]:

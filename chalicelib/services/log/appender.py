@@ -22,11 +22,12 @@ from chalicelib.domain.errors import (
 )
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
-from chalicelib.domain.log.append import RECEIPT_TTL_S, Append, AppendCondition, Receipt
+from chalicelib.domain.log.append import Append, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Appended, Commit, next_commit, verify_contiguous
 from chalicelib.domain.log.outcome import Outcome, unwrap
+from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
 from chalicelib.services.log.write_plan import GroupWrite, WritePlan
-from chalicelib.services.ports import Clock, Log, Measure, ignore_metric
+from chalicelib.services.ports import Clock, Log, Measure, Receipts, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 
 BACKOFF = Backoff(initial_s=0.005, max_s=0.25)
@@ -60,9 +61,11 @@ class Appender:
         measure: Measure = ignore_metric,
         rng: random.Random | None = None,
         remaining_s: Callable[[], float] = lambda: APPEND_TIMEOUT_S,
+        receipts: Receipts | None = None,
     ) -> None:
         self._log = log
         self._reader = reader or LogReader(log, NoViews())
+        self._receipts = receipts or ProjectedReceipts(self._reader)
         self._clock = clock
         self._pause = pause
         self.monotonic = monotonic
@@ -83,11 +86,16 @@ class Appender:
         This may read a long log. Only the commits after it then have to be checked while writing.
         """
         condition = append.condition
-        if condition is None or self._has_receipt(append):
+        if condition is None or self.has_receipt(append.server, append.idempotency_key):
             return append
+        if condition.after_position is not None:
+            after = self._reader.event_id_at(append.server, condition.after_position)
+            condition = condition.model_copy(update={"after": after})
+            append = append._replace(condition=condition, request_digest=append.digest)
         head = self.head(append.server)
         if condition.after > head.last_event_id:
-            head = self._heads[append.server] = self._log.head(append.server)
+            self._heads.pop(append.server, None)
+            head = self.head(append.server)
             if condition.after > head.last_event_id:
                 raise BadInput(
                     f"after={condition.after} is beyond the end of the log: the last event is {head.last_event_id}"
@@ -98,7 +106,7 @@ class Appender:
             end = _reject_match(condition, run.commits) or run.complete_to
         except ConditionFailed:
             # The match may be this very request, if it was written after the receipt was looked up.
-            if self._has_receipt(append):
+            if self.has_receipt(append.server, append.idempotency_key):
                 return append
             raise
         return append._replace(verified_head=end if end.session > run.complete_to.session else run.complete_to)
@@ -154,15 +162,18 @@ class Appender:
         self._pause(write.pause_s)
 
     def head(self, server: int) -> Head:
-        """The cached head of the log, which may be stale."""
+        """The cached head of the log, which may be stale. Its position is known."""
         head = self._heads.get(server)
         if head is None:
-            head = self._heads[server] = self._log.head(server)
+            head = self._log.head(server)
+            if head.position is None:
+                head = head._replace(known_position=self._reader.count_events(head))
+            self._heads[server] = head
         return head
 
     def _perform(self, plan: WritePlan) -> None:
         if plan.commits:
-            self._log.append(plan.commits, plan.receipts, plan.now_ms // 1000)
+            self._log.append(plan.commits)
 
     def _prepare_retry(self, write: GroupWrite, metric: str, reason: Exception) -> None:
         """Drop cached heads. Raise `reason` once the deadline has passed."""
@@ -190,6 +201,8 @@ class Appender:
         return plan
 
     def _plan_keyed_append(self, append: Append, plan: WritePlan) -> Outcome:
+        # Before the key is looked up: a commit in between must not go unnoticed. The write covers later commits.
+        self._base_head(append.server, plan)
         try:
             return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
@@ -201,29 +214,27 @@ class Appender:
         key = append.idempotency_key
         if key is None:
             return None
-        receipt = plan.receipt(append.server, key) or self._log.receipt(append.server, key, plan.now_ms // 1000)
+        planned = plan.commit_with_key(append.server, key)
+        receipt = self._receipt(append.server, key, plan.now_ms) if planned is None else receipt_of(planned)
         if receipt is None:
             return None
         if receipt.digest != append.digest:
             raise KeyReused(key)
-        return Appended(self._commit(append.server, receipt.session, plan), replayed=True)
-
-    def _has_receipt(self, append: Append) -> bool:
-        key = append.idempotency_key
-        return key is not None and self._log.receipt(append.server, key, self._clock() // 1000) is not None
-
-    def _commit(self, server: int, session: int, plan: WritePlan) -> Commit:
-        planned = (commit for commit in plan.commits_of(server) if commit.session == session)
-        commit = next(planned, None) or self._log.commit(server, session)
+        commit = planned or self._log.commit(append.server, receipt.session)
         if commit is None:
             raise BadInput("a request with this Idempotency-Key was written, but its events are no longer kept")
-        return commit
+        return Appended(commit, replayed=True)
+
+    def has_receipt(self, server: int, key: str | None) -> bool:
+        """Whether a request with this idempotency key was written within 24 hours."""
+        return key is not None and self._receipt(server, key, self._clock()) is not None
+
+    def _receipt(self, server: int, key: str, now_ms: int) -> Receipt | None:
+        receipt = self._receipts.receipt(server, key)
+        return receipt if receipt is not None and receipt.is_valid(now_ms) else None
 
     def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
-        # Read the cached head once: other threads may update it, and a commit in between must not go unchecked.
-        base_head = plan.base_heads.get(append.server)
-        if base_head is None:
-            base_head = plan.base_heads[append.server] = self.head(append.server)
+        base_head = self._base_head(append.server, plan)
         if append.condition is not None:
             self._check_condition(append, append.condition, base_head, plan)
         commit = next_commit(plan.new_heads.get(append.server, base_head), append, plan.now_ms)
@@ -231,18 +242,17 @@ class Appender:
             raise Busy("the clock is beyond the year 2255")
         plan.commits.append(commit)
         plan.new_heads[append.server] = commit.head
-        if append.idempotency_key is not None:
-            plan.receipts.append(
-                Receipt(
-                    append.server,
-                    append.idempotency_key,
-                    append.digest,
-                    commit.session,
-                    append.request_id,
-                    plan.now_ms // 1000 + RECEIPT_TTL_S,
-                )
-            )
         return Appended(commit)
+
+    def _base_head(self, server: int, plan: WritePlan) -> Head:
+        """The head that the plan is based on.
+
+        The cached head is read once: other threads may update it, and a commit in between must not go unchecked.
+        """
+        head = plan.base_heads.get(server)
+        if head is None:
+            head = plan.base_heads[server] = self.head(server)
+        return head
 
     def _check_condition(self, append: Append, condition: AppendCondition, base_head: Head, plan: WritePlan) -> None:
         """Check the commits since `precheck`, up to `base_head` at least. The conditional write covers later ones."""

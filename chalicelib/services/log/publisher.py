@@ -44,13 +44,14 @@ class Publisher:
         idempotency_key: str | None = None,
         digest: str = "",
         max_events: int = MAX_EVENTS,
+        by: str = "",
     ) -> Appended | Head:
         """Write the events and wait for the outcome. Raises the reason if they are refused."""
         texts = encode_within_limits(events, max_events)
         if not texts:
             return self.log.head(server)
         return self.appends.append(
-            Append(server, texts, self.request_id(), condition, idempotency_key, request_digest=digest)
+            Append(server, texts, self.request_id(), condition, idempotency_key, request_digest=digest, by=by)
         )
 
     def submit(
@@ -59,8 +60,9 @@ class Publisher:
         texts: tuple[str, ...],
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
+        by: str = "",
     ) -> SubmittedAppend | Appended | Head:
         """Queue events that are encoded already."""
         if not texts:
             return self.log.head(server)
-        return self.appends.submit(Append(server, texts, self.request_id(), condition, idempotency_key))
+        return self.appends.submit(Append(server, texts, self.request_id(), condition, idempotency_key, by=by))

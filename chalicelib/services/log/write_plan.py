@@ -4,18 +4,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append, Receipt
+from chalicelib.domain.log.append import Append
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.log.outcome import Outcome
 
 
 @dataclass(slots=True)
 class WritePlan:
-    """Commits and receipts to write in one transaction, and the outcome of each request once they are written."""
+    """Commits to write in one transaction, and the outcome of each request once they are written."""
 
     now_ms: int
     commits: list[Commit] = field(default_factory=list)
-    receipts: list[Receipt] = field(default_factory=list)
     outcomes: list[Outcome] = field(default_factory=list)
     base_heads: dict[int, Head] = field(default_factory=dict)
     """Heads of the logs before the write."""
@@ -26,9 +25,9 @@ class WritePlan:
         """The planned commits of one log, in order."""
         return (commit for commit in self.commits if commit.server == server)
 
-    def receipt(self, server: int, key: str) -> Receipt | None:
-        """The planned receipt of an idempotency key."""
-        return next((r for r in self.receipts if (r.server, r.key) == (server, key)), None)
+    def commit_with_key(self, server: int, key: str) -> Commit | None:
+        """The planned commit with an idempotency key."""
+        return next((commit for commit in self.commits_of(server) if commit.idempotency_key == key), None)
 
 
 @dataclass(slots=True)

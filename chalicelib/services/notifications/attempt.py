@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 
 from chalicelib.domain.notifications.delivery import (
     MAX_UNFINISHED_TRIES,
+    MAX_WAIT_S,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
@@ -63,15 +64,24 @@ class Obsolete:
 Transition = Done | TryAgain | Park | Obsolete
 
 
+def is_overdue(put_ms: int, now_ms: int) -> bool:
+    """Whether a delivery that was put at `put_ms` has waited too long to be tried again."""
+    return now_ms - put_ms > MAX_WAIT_S * 1000
+
+
 def advance(
     delivery: Delivery,
     earlier: Tries,
+    put_ms: int,
     deliverer: AttemptMaker,
     store_attempt: Callable[[Tries], bool],
     now_ms: int,
     measure: Measure = ignore_metric,
 ) -> Transition:
     """Make the next attempt and return what to store.
+
+    `put_ms` is the time when the delivery was put, or when a user retried it. The time during which its channel limits
+    the rate does not count as tries, so this alone ends a delivery that is rate limited for ever.
 
     `store_attempt` is called with the tries before the attempt is made, so that an attempt that ends the process
     counts too. It returns False if the delivery is obsolete.
@@ -82,13 +92,16 @@ def advance(
     tries = earlier.start(now_ms)
     if not store_attempt(tries):
         return Obsolete()
+    delay_s: float | None
     match deliverer.attempt(delivery, tries.count, (now_ms - tries.since_ms) / 1000):
         case Sent():
             return Done("sent")
         case Dropped(reason):
             return Done("dropped", reason)
         case Postponed(error, delay_s):
-            return TryAgain(tries.withdraw(), error, delay_s)
-        case DeliveryFailed(error, delay_s):
-            tries = tries.finish()
-            return Park(tries, error) if delay_s is None else TryAgain(tries, error, delay_s)
+            tries = tries.withdraw()
+        case DeliveryFailed(error, retry_delay_s):
+            tries, delay_s = tries.finish(), retry_delay_s
+    if delay_s is None or is_overdue(put_ms, now_ms):
+        return Park(tries, error)
+    return TryAgain(tries, error, delay_s)

@@ -15,18 +15,16 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.redaction import safe_description
-from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance
+from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance, is_overdue
 from chalicelib.services.ports import Clock, Measure, Outbox, ignore_metric
 
 MAX_THREADS = 10
 MIN_REMAINING_MS = 15_000
 """No attempt starts if the function has less time left than this."""
 ERROR_RETRY_S = 10.0
-"""Delay for a message that is not a delivery. The queue gives it up after 1,000 receives."""
+"""Delay for a message that can be neither delivered nor parked. After 1,000 receives it is a dead letter."""
 ERROR_BACKOFF = Backoff(initial_s=ERROR_RETRY_S, max_s=300.0)
 """Delays for a delivery that could not be attempted, for example because the store is unavailable."""
-MAX_MESSAGE_AGE_MS = 13 * 24 * 3600 * 1000
-"""A delivery that still fails after this time is parked, because the queue deletes messages after 14 days."""
 MANY_RECEIVES = 100
 MANY_RECEIVES_DELAY_S = 1800.0
 """Minimum delay after `MANY_RECEIVES`, so that the queue's limit of 1,000 receives is not reached in 14 days."""
@@ -103,14 +101,30 @@ class _GroupWorker:
         """Deliver the message. Returns how long it must wait for its next attempt, or None if it is finished."""
         if self.remaining_ms() < MIN_REMAINING_MS:
             return 0.0
+        if isinstance(received.message, BadInput):
+            _log.warning("message %s not delivered: %s", received.message_id, safe_description(received.message))
+            return ERROR_RETRY_S
         try:
-            return self._deliver(received)
+            return self._deliver(received, received.message)
         except Exception as error:  # Whatever failed, the queue keeps the message and delivers it again.
             _log.warning("message %s not delivered: %s", received.message_id, safe_description(error))
-            return ERROR_RETRY_S if isinstance(error, BadInput) else ERROR_BACKOFF.delay_s(received.receives - 1)
+            return self._delay_after_error_s(received, received.message, error)
 
-    def _deliver(self, received: ReceivedMessage) -> float | None:
-        message = _require_readable(received)
+    def _delay_after_error_s(
+        self, received: ReceivedMessage, message: DeliveryMessage, error: Exception
+    ) -> float | None:
+        """The delay after a failure of the store or of this code. After the longest wait the delivery is parked."""
+        if not is_overdue(received.sent_ms, self.clock()):
+            return _limit_receives(received, ERROR_BACKOFF.delay_s(received.receives - 1))
+        try:
+            self._park(message, Tries(), f"it could not be attempted: {safe_description(error)}", DeliveryState())
+        except Exception as failure:
+            # Soon, so that the message becomes a dead letter, which raises an alarm, before the queue deletes it.
+            _log.warning("message %s could not be parked: %s", received.message_id, safe_description(failure))
+            return ERROR_RETRY_S
+        return None
+
+    def _deliver(self, received: ReceivedMessage, message: DeliveryMessage) -> float | None:
         state = self.outbox.state(message)
         if state.is_obsolete(message.retry):
             return None
@@ -125,13 +139,12 @@ class _GroupWorker:
             return not state.is_obsolete(message.retry)
 
         earlier, now_ms = state.tries_in(message.retry), self.clock()
-        match advance(message.delivery, earlier, self.deliverer, store_attempt, now_ms, self.measure):
-            case TryAgain(tries, error, _) if now_ms - received.sent_ms > MAX_MESSAGE_AGE_MS:
-                self._park(message, tries, error, state)
+        put_ms = received.sent_ms
+        match advance(message.delivery, earlier, put_ms, self.deliverer, store_attempt, now_ms, self.measure):
             case TryAgain(tries, _, delay_s):
                 if tries != earlier or not is_first_receive:
                     self.outbox.record_attempt(message, tries, state)
-                return max(delay_s, MANY_RECEIVES_DELAY_S) if received.receives > MANY_RECEIVES else delay_s
+                return _limit_receives(received, delay_s)
             case Park(tries, error):
                 self._park(message, tries, error, state)
             case Done(result):
@@ -160,7 +173,6 @@ class _GroupWorker:
             _log.warning("message %s and its successors are retried late: %s", group[0].message_id, reason)
 
 
-def _require_readable(received: ReceivedMessage) -> DeliveryMessage:
-    if isinstance(received.message, BadInput):
-        raise received.message
-    return received.message
+def _limit_receives(received: ReceivedMessage, delay_s: float) -> float:
+    """The delay, or a longer one if the message might otherwise reach the limit of receives before it is parked."""
+    return max(delay_s, MANY_RECEIVES_DELAY_S) if received.receives > MANY_RECEIVES else delay_s

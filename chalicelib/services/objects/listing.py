@@ -98,6 +98,8 @@ def list_objects(
             return reader.read_views(query.server, page.read)[1]
         except HistoryExpired as expired:
             ref = expired.ref
+        except _ViewsRebuilt as error:
+            raise BadInput("cursor: the views were rebuilt since the first page; start again without cursor") from error
     if query.cursor is not None:
         raise BadInput(
             f"{ref.path[:200]} changed after the first page, and its first events are no longer kept; "
@@ -120,6 +122,10 @@ def _with_sessions(query: ListQuery, reader: LogReader) -> ListFilter:
 
 _Match = tuple[ListKey, int, ObjectSummary | None]
 """Position in the list, ordinal from which on everything is covered, and the object, if there is one."""
+
+
+class _ViewsRebuilt(KeyError):
+    """The cursor belongs to other views. If the checkpoint is a remembered one, the read is repeated."""
 
 
 class _ListPage:
@@ -195,7 +201,7 @@ class _ListPage:
     def _continue(self, checkpoint: Checkpoint, head: Head, cursor: ListCursor) -> ObjectList:
         """A later page of a list that is read from the index."""
         if cursor.generation != checkpoint.generation:
-            raise BadInput("cursor: the views were rebuilt since the first page; start again without cursor")
+            raise _ViewsRebuilt
         start, expired = head, self._boundary.head
         is_in_tail = cursor.after.session > cursor.base
         # Once the index covers everything up to the head, it also marks the entries that were replaced.

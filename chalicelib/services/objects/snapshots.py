@@ -49,8 +49,12 @@ def object_views(
     def is_selected(ref: ObjectRef) -> bool:
         return ref.collection in collections and vocabularies.matches(query, ref)
 
+    refs = [ObjectRef(collection, pattern.text) for collection, pattern in product(collections, query.patterns)]
+    is_exact = all(map(vocabularies.is_unique, refs))
     checkpoint, views = reader.read_views(
-        server, lambda checkpoint: _stored_views(checkpoint, collections, query, reader)
+        server,
+        lambda checkpoint: _stored_views(checkpoint, collections, query, reader),
+        is_complete=lambda views: is_exact and views.keys() >= set(refs),
     )
     event_id = checkpoint.head.last_event_id
     for commit in reader.tail(checkpoint.head):
@@ -91,7 +95,7 @@ def state_at(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> S
 
 def object_events(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
     """The object's events up to `event_id`, in order."""
-    checkpoint, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref))
+    checkpoint, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref), bool)
     last_session = sessions[-1] if sessions else 0
     tail = (commit for commit in reader.tail(checkpoint.head) if commit.session > last_session)
     for commit in chain(reader.log.commits(server, sessions), tail):
@@ -113,7 +117,7 @@ def events_by_object(commit: Commit, is_selected: Callable[[ObjectRef], bool]) -
 
 def has_expired_events(reader: LogReader, server: int, ref: ObjectRef, boundary: RetentionBoundary) -> bool:
     """Whether some of the object's events are no longer kept. The others then do not add up to its state."""
-    _, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref))
+    _, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref), bool)
     return bool(sessions) and sessions[0] <= boundary.head.session
 
 
@@ -146,7 +150,14 @@ def _stored_views(
 ) -> dict[ObjectRef, ObjectView]:
     views: dict[ObjectRef, ObjectView] = {}
     for collection, pattern in product(collections, query.patterns):
+        if collection not in checkpoint.collections:
+            continue
         view_name = checkpoint.view_name(objects_view(collection))
+        ref = ObjectRef(collection, pattern.text)
+        if vocabularies.is_unique(ref):
+            record = reader.views.get(view_name, [ref.path]).get(ref.path)
+            views |= {} if record is None else {ref: ObjectView.from_record(record)}
+            continue
         for prefix in vocabularies.path_prefixes(collection, pattern):
             for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
                 ref = ObjectRef(collection, record.item)

@@ -1,38 +1,41 @@
 """Exact reads: combine the views, which may lag, with the part of the log after their checkpoint.
 
-A read loads the checkpoint, then records of views, then the log, in this order. A record may therefore be newer than
+A read takes the checkpoint, then records of views, then the log, in this order. A record may therefore be newer than
 the checkpoint, but never newer than the log. Each record contains the session up to which it is folded, so no commit is
-folded twice.
+folded twice. The checkpoint may be an earlier one that the process remembers.
 
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
+from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
-from chalicelib.domain.views.block import Block, block_item_range
+from chalicelib.domain.views.block import time_item_range
 from chalicelib.domain.views.object_view import ObjectView, archived_sessions_item, parse_archived_sessions
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     MAX_CHARACTER,
-    PROJECTOR,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
     objects_view,
 )
-from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.ports import Log, Views
+from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
+from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, TailCache
 
 T = TypeVar("T")
 
@@ -78,10 +81,18 @@ class NoViews:
 class LogReader:
     """Reads the logs, with the help of views. Results are exact even if the views lag behind."""
 
-    def __init__(self, log: Log, views: Views, page_size: SizeLimit = UTF8_PAGE) -> None:
+    def __init__(
+        self,
+        log: Log,
+        views: Views,
+        page_size: SizeLimit = UTF8_PAGE,
+        checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self.log = log
         self.views = views
         self.page_size = page_size
+        self._tails = TailCache(log, views, checkpoint_ttl_s, monotonic)
         self._pages: dict[Hashable, Page] = {}
 
     def cached_page(self, key: Hashable, read: Callable[[], Page]) -> Page:
@@ -99,55 +110,60 @@ class LogReader:
                 self._pages[key] = page
         return page
 
-    def read_views(self, server: int, read: Callable[[Checkpoint], T]) -> tuple[Checkpoint, T]:
-        """Call `read` with the checkpoint of the views, and return the checkpoint and the result.
+    def read_views(
+        self, server: int, read: Callable[[Checkpoint], T], is_complete: Callable[[T], bool] = lambda _: False
+    ) -> tuple[Checkpoint, T]:
+        """Call `read` with a checkpoint of the views, and return the checkpoint and the result.
 
-        Repeats the read if the views were rebuilt meanwhile, because the old ones are then being deleted.
+        If records may be missing in the result, the current checkpoint is loaded: rebuilt views may have replaced these
+        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing.
         """
+        checkpoint = self._tails.checkpoint(server)
         while True:
-            checkpoint = load_checkpoint(PROJECTOR, server, self.views)
             try:
                 result = read(checkpoint)
             except KeyError:
-                if not self._is_outdated(checkpoint):
+                current = self._tails.reload_checkpoint(server)
+                if current.follows(checkpoint):
                     raise
-                continue
-            if not self._is_outdated(checkpoint):
-                return checkpoint, result
+            else:
+                if is_complete(result):
+                    return checkpoint, result
+                current = self._tails.reload_checkpoint(server)
+                if current.follows(checkpoint):
+                    return checkpoint, result
+            checkpoint = current
 
     def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
         """All commits after `head`, in order."""
-        return verify_contiguous(head, self.log.read(head.server, head.session, limit))
+        return self._tails.read(head, limit)
 
     def commits_after(self, start: Head, selection: Selection, limit: int | None = None) -> CommitRun:
         """The commits after `start`, without most of those that contain no selected event.
 
         `limit` is an optimization for selections of everything and may be ignored.
         """
-        if selection.selects_everything or self.log.head(start.server).session - start.session <= SCAN_THRESHOLD:
+        if selection.selects_everything:
             return CommitRun(self.tail(start, limit), start)
-        checkpoint, ranges = self.read_views(
-            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, start.session, selection)
-        )
+        if self._tails.checkpoint(start.server).head.session - start.session <= SCAN_THRESHOLD:
+            return CommitRun(self.tail(start), start)
+        checkpoint, candidates = self._candidates(start.server, selection, start.session)
         if checkpoint.head.session <= start.session:
             return CommitRun(self.tail(start), start)
-        return CommitRun(chain(self._fetch(start.server, ranges), self.tail(checkpoint.head)), checkpoint.head)
+        return CommitRun(chain(candidates, self.tail(checkpoint.head)), checkpoint.head)
 
     def commits_before(self, start: Head, selection: Selection) -> Iterator[Commit]:
         """The commits up to `start`, latest first, without most of those that contain no selected event."""
         if selection.selects_everything:
             return verify_contiguous_backwards(self.log.read_backwards(start.server, start.session + 1))
-        checkpoint, ranges = self.read_views(
-            start.server, lambda checkpoint: self._candidate_ranges(checkpoint, 0, selection)
-        )
+        checkpoint, candidates = self._candidates(start.server, selection, 0, start.session, backwards=True)
         tail_length = max(start.session - checkpoint.head.session, 0)
-        last_indexed = min(start.session, checkpoint.head.session)
-        indexed = [(first, min(last, last_indexed)) for first, last in reversed(ranges) if first <= last_indexed]
         tail: Iterable[Commit] = ()
         if tail_length:
+            known = self._tails.known_between(checkpoint.head, start)
             commits = self.log.read_backwards(start.server, start.session + 1, tail_length)
-            tail = verify_contiguous_backwards(commits)
-        return chain(tail, self._fetch(start.server, indexed, backwards=True))
+            tail = verify_contiguous_backwards(commits) if known is None else reversed(known)
+        return chain(tail, candidates)
 
     def position_at(self, server: int, event_id: int) -> Head:
         """Head of the log as of `event_id`: the last commit without an event after `event_id`."""
@@ -158,6 +174,37 @@ class LogReader:
         if earlier.last_event_id > event_id:
             earlier, later = self._search_bounds(server, event_id, earlier.session)
         return binary_search(self.log, earlier, later, event_id)
+
+    def event_id_at(self, server: int, position: int) -> int:
+        """EventId of the event at a position, 0 for position 0. Raises `BadInput` if there is no such event."""
+        head = self.log.head(server)
+        if position <= 0:
+            return 0
+        if head.position is None or position > head.position:
+            end = "unknown" if head.position is None else head.position
+            raise BadInput(f"afterPosition={position} is beyond the end of the log: the last position is {end}")
+        earlier, later, step = head.session - 1, head.session, 1
+        while (
+            earlier > 0 and (end_position := head_at(self.log, server, earlier).position) and end_position >= position
+        ):
+            earlier, later, step = earlier - 2 * step, earlier, step * 2
+        earlier = max(earlier, 0)
+        while later - earlier > 1:
+            middle = (earlier + later) // 2
+            is_earlier = (head_at(self.log, server, middle).position or 0) < position
+            earlier, later = (middle, later) if is_earlier else (earlier, middle)
+        commit = self.log.commit(server, later)
+        if commit is None or commit.before is None or commit.before >= position:
+            raise BadInput(f"afterPosition={position} is unknown: its event is no longer kept, or has no position")
+        return commit.at_us + position - commit.before - 1
+
+    def count_events(self, head: Head) -> int:
+        """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it."""
+        start = self._tails.reload_checkpoint(head.server).head
+        if start.position is None or start.session > head.session:
+            start = Head(head.server)
+        commits = takewhile(lambda commit: commit.session <= head.session, self.log.read(head.server, start.session))
+        return (start.position or 0) + sum(commit.event_count for commit in commits)
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
@@ -172,53 +219,68 @@ class LogReader:
             archived = [*sessions, *archived]
         return [*archived, *view.recent_sessions]
 
-    def _is_outdated(self, checkpoint: Checkpoint) -> bool:
-        """Whether the views of `checkpoint` were replaced by rebuilt ones."""
-        return load_checkpoint(PROJECTOR, checkpoint.head.server, self.views).generation != checkpoint.generation
+    def _candidates(
+        self, server: int, selection: Selection, after: int, end: int | None = None, backwards: bool = False
+    ) -> tuple[Checkpoint, Iterator[Commit]]:
+        """The commits after `after` and up to `end` that may contain a selected event, and the checkpoint.
 
-    def _candidate_ranges(self, checkpoint: Checkpoint, after: int, selection: Selection) -> list[tuple[int, int]]:
-        """Ranges (first and last session) of the commits after `after` that may contain a selected event.
-
-        Commits after the checkpoint are left out, because the views do not know all of them.
+        Commits after the checkpoint are left out, because the views do not know all of them. The commits, and the
+        blocks that lead to them, are read as the caller iterates.
         """
-        refs, end = selection.object_refs, checkpoint.head.session
-        if refs is not None:
-            sessions = {session for ref in refs for session in self.sessions_of(checkpoint, ref)}
-            return [(session, session) for session in sorted(sessions) if after < session <= end]
-        records = self.views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)
-        blocks = (Block.from_record(record) for record in records if record.version > after)
-        return [
-            (max(block.first_session, after + 1), min(block.last_session, end))
-            for block in blocks
-            if block.first_session <= end and block.may_contain(selection)
-        ]
+        refs = selection.object_refs
+        if refs is None:
+            checkpoint, ranges = self._search_blocks(server, selection, after, end, backwards)
+            return checkpoint, self._fetch(server, ranges, backwards)
+        checkpoint, sessions = self.read_views(
+            server,
+            lambda checkpoint: [
+                self.sessions_of(checkpoint, ref) for ref in refs if ref.collection in checkpoint.collections
+            ],
+            is_complete=all,
+        )
+        last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+        selected = {session for group in sessions for session in group if after < session <= last}
+        return checkpoint, self.log.commits(server, sorted(selected, reverse=backwards))
 
-    def _fetch(self, server: int, ranges: Iterable[tuple[int, int]], backwards: bool = False) -> Iterator[Commit]:
-        """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in one call."""
-        singles: list[int] = []
-        for first, last in ranges:
-            if first == last:
-                singles.append(first)
-                continue
-            yield from self.log.commits(server, singles)
-            singles = []
-            length = last - first + 1
-            commits = (
-                self.log.read_backwards(server, last + 1, length)
-                if backwards
-                else self.log.read(server, first - 1, length)
-            )
-            # If commits of the range are deleted meanwhile, the read continues beyond its end.
-            yield from (commit for commit in commits if first <= commit.session <= last)
-        yield from self.log.commits(server, singles)
+    def _search_blocks(
+        self, server: int, selection: Selection, after: int, end: int | None, backwards: bool
+    ) -> tuple[Checkpoint, Iterator[SessionRange]]:
+        def read_root(checkpoint: Checkpoint) -> tuple[BlockSearch, Record | None]:
+            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+            search = BlockSearch(self.views, checkpoint.view_name(BLOCKS_VIEW), selection, after, last, backwards)
+            return search, self.views.get(search.view, [search.root.item]).get(search.root.item)
+
+        checkpoint, (search, root) = self.read_views(
+            server, read_root, is_complete=lambda result: result[1] is not None
+        )
+        return checkpoint, search.ranges(root)
+
+    def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
+        """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""
+        for is_single, group in groupby(ranges, key=lambda sessions: sessions[0] == sessions[1]):
+            if is_single:
+                for batch in growing_batches(group):
+                    yield from self.log.commits(server, [session for session, _ in batch])
+            else:
+                for first, last in group:
+                    yield from self._read_range(server, first, last, backwards)
+
+    def _read_range(self, server: int, first: int, last: int, backwards: bool) -> Iterator[Commit]:
+        length = last - first + 1
+        if backwards:
+            commits = self.log.read_backwards(server, last + 1, length)
+        else:
+            commits = self.log.read(server, first - 1, length)
+        # If commits of the range are deleted, the read continues beyond its end.
+        return takewhile(lambda commit: first <= commit.session <= last, commits)
 
     def _search_bounds(self, server: int, event_id: int, later: int) -> tuple[Head, int]:
         """A commit before and a session after `event_id`, found by the minute of the EventId."""
-        view = load_checkpoint(PROJECTOR, server, self.views).view_name(BLOCKS_VIEW)
-        minute, next_minute = block_item_range(event_id)
+        view = self._tails.checkpoint(server).view_name(TIMES_VIEW)
+        minute, next_minute = time_item_range(event_id)
         before = next(self.views.range(view, "", minute, backwards=True), None)
         after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
         earlier = head_at(self.log, server, before.version if before else 0)
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
-        return earlier, min(later, Block.from_record(after).first_session) if after else later
+        return earlier, min(later, after.version) if after else later

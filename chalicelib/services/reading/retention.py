@@ -6,7 +6,7 @@ and `_expired` have no lock: if a thread replaces a later head by an earlier one
 
 import threading
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
@@ -22,6 +22,8 @@ class RetentionBoundary:
     """The last commit whose events have all expired."""
     event_id: int
     """The last EventId that has expired, perhaps within the next commit. 0 if none has."""
+    position: int | None = field(default=None, compare=False)
+    """The position of `event_id`. None: unknown."""
 
 
 class Retention:
@@ -50,7 +52,7 @@ class Retention:
         if server not in self._starts or self._events is not None:
             self._starts[server] = self._log.start(server)
         start = self._starts[server]
-        return RetentionBoundary(start, start.last_event_id)
+        return RetentionBoundary(start, start.last_event_id, start.position)
 
     def _by_age(self, server: int, age_s: float) -> RetentionBoundary:
         """The boundary of the commits that are too old or no longer stored."""
@@ -62,7 +64,7 @@ class Retention:
         else:
             expired = self._advance(expired, event_id)
         self._expired[server] = expired
-        return RetentionBoundary(expired, expired.last_event_id)
+        return RetentionBoundary(expired, expired.last_event_id, expired.position)
 
     def _search_by_age(self, server: int, event_id: int) -> Head:
         return find_position(self._log, self._log.head(server), event_id)
@@ -131,12 +133,13 @@ class _Window:
     def boundary(self) -> RetentionBoundary:
         """The boundary before the last `events` events."""
         if not self._commits:
-            return RetentionBoundary(self._head, self._head.last_event_id)
+            return RetentionBoundary(self._head, self._head.last_event_id, self._head.position)
         oldest, before = self._commits[0]
         excess = max(self._total - self._events, 0)
         id_before_oldest = oldest.last_event_id - oldest.instance
-        return RetentionBoundary(before, id_before_oldest + excess if excess else before.last_event_id)
+        position = None if before.position is None else before.position + excess
+        return RetentionBoundary(before, id_before_oldest + excess if excess else before.last_event_id, position)
 
 
 def _heads(commit: Commit) -> tuple[Head, Head]:
-    return commit.head, Head(commit.server, commit.session - 1, 0, commit.previous_event_id)
+    return commit.head, commit.previous_head

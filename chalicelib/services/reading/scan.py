@@ -106,7 +106,7 @@ def collect_page(
     """Collect events with an EventId greater than `after` from `commits`, which follow `start`."""
     limit = spec.limit
     texts: list[str] = []
-    scanned_to, event_id, first_at_us = start, start.last_event_id, None
+    scanned_to, event_id, position, first_at_us = start, start.last_event_id, start.position, None
     deadline = monotonic() + SCAN_TIMEOUT_S
     size_bytes = 0
     for commit in commits:
@@ -115,17 +115,19 @@ def collect_page(
             first_at_us = commit.at_us
         if limit is not None and len(texts) + len(new_texts) > limit:
             room = limit - len(texts)
-            last_event_id = event_ids[room - 1] if room else event_id
-            return Page(scanned_to, last_event_id, [*texts, *new_texts[:room]], first_at_us, is_complete=False)
+            if room:
+                event_id, position = event_ids[room - 1], commit.position_of(event_ids[room - 1])
+            return Page(scanned_to, event_id, [*texts, *new_texts[:room]], first_at_us, position, is_complete=False)
         texts += new_texts
         scanned_to, event_id = commit.head, commit.last_event_id
+        position = scanned_to.position
         size_bytes += spec.size_limit.measure(new_texts)
         # Without a filter, read on: the next commit shows whether there are more events. With a filter, the next
         # selected event might be far away.
         is_full = len(texts) == limit and not spec.selection.selects_everything
         if is_full or size_bytes > spec.size_limit.max_bytes or monotonic() > deadline:
-            return Page(scanned_to, event_id, texts, first_at_us, is_complete=False)
-    return Page(scanned_to, event_id, texts, first_at_us)
+            return Page(scanned_to, event_id, texts, first_at_us, position, is_complete=False)
+    return Page(scanned_to, event_id, texts, first_at_us, position)
 
 
 def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, size_limit: SizeLimit) -> Page:
@@ -153,7 +155,7 @@ def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, sp
         size_bytes += spec.size_limit.measure(new_texts)
         if len(texts) >= limit or size_bytes > spec.size_limit.max_bytes:
             break
-    return Page(head, head.last_event_id, texts[:limit])
+    return Page(head, head.last_event_id, texts[:limit], position=head.position)
 
 
 def format_selected(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence[int], list[str]]:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from chalicelib.adapters.aws.protocol import ServiceError
 from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS, Sleep, get_items
-from chalicelib.adapters.dynamodb.items import SERVER, SESSION, commit_from_item
+from chalicelib.adapters.dynamodb.items import SERVER, SESSION, commits_from_item
 from chalicelib.domain import timestamps
 from chalicelib.domain.log.commit import Commit
 from infra.deploy.data.commit_items import is_expired, query_commits, scan_commits
@@ -130,5 +130,5 @@ def _key(item: Item) -> tuple[str, str]:
 
 def _check_same(item: Item, live: Item) -> None:
     """Compare commits, not items: the same commit can be stored in different encodings."""
-    if item != live and commit_from_item(item) != commit_from_item(live):
-        raise LogDiverged(commit_from_item(item), commit_from_item(live))
+    if item != live and commits_from_item(item) != commits_from_item(live):
+        raise LogDiverged(commits_from_item(item)[0], commits_from_item(live)[0])

@@ -50,12 +50,12 @@ class ConsumerWorker:
 
     def _consume(self) -> None:
         stores = self.components.stores
-        catch_up(projector(stores.views), DIRECTORY_SERVER, stores.log, stores.views)
+        catch_up(projector(stores.views, stores.has_receipts_in_views), DIRECTORY_SERVER, stores.log, stores.views)
         for_each(self.components.log.organizations.all(), self._consume_logs, on_error=raise_first)
 
     def _consume_logs(self, organization: Organization) -> None:
         components, stores, server = self.components, self.components.stores, organization.server
-        project = projector(stores.views)
+        project = projector(stores.views, stores.has_receipts_in_views)
         expired = components.log.retention.boundary(server).head
         log = CachedCommitReader(stores.log)
         # Observers come first: commits that they have not seen must not be deleted.

@@ -16,12 +16,14 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
+from chalicelib.adapters.mail.message import now_ms
 from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, WaitingDelivery
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.notifications.attempt import Done, Park, TryAgain, advance
 from chalicelib.services.notifications.deliverer import Deliverer
+from chalicelib.services.ports import Clock
 from chalicelib.wiring.notifications import build_deliverer
 from infra.server.processes.supervisor import WorkerBackoff, run_worker
 from infra.server.startup import open_components
@@ -43,8 +45,9 @@ _log = logging.getLogger("annals")
 class DeliveryWorker:
     """Delivers from the outbox, observer by observer."""
 
-    def __init__(self, outbox: SqliteOutbox, deliverer: Deliverer) -> None:
+    def __init__(self, outbox: SqliteOutbox, deliverer: Deliverer, clock: Clock = now_ms) -> None:
         self._outbox = outbox
+        self._clock = clock
         self._deliverer = deliverer
         self._pools = {
             channel: ThreadPoolExecutor(size, f"deliver-{channel}") for channel, size in THREADS_BY_CHANNEL.items()
@@ -58,8 +61,8 @@ class DeliveryWorker:
         self._is_stopped = False
 
     def poll(self) -> None:
-        """Start work for every observer that has waiting deliveries and no thread yet."""
-        for_each(self._outbox.observers_with_work(), self._start, on_error=raise_first)
+        """Start work for every observer that has due deliveries and no thread yet."""
+        for_each(self._outbox.observers_with_due_work(self._clock()), self._start, on_error=raise_first)
 
     def stop(self) -> None:
         """Start no further attempts. Attempts under way continue."""
@@ -88,42 +91,36 @@ class DeliveryWorker:
                 self._busy.discard(observer)
 
     def _deliver_all(self, observer: ObserverId) -> None:
-        blocked: set[tuple[str, str]] = set()
-        after = 0
-        while not self._is_stopped and (batch := self._outbox.waiting(*observer, after, BATCH_SIZE)):
+        # One time for the whole run: what fails now is due again in a later run at the earliest.
+        started_ms = self._clock()
+        while not self._is_stopped and (batch := self._outbox.due(*observer, started_ms, BATCH_SIZE)):
             for waiting in batch:
-                after = waiting.n
-                # A failing address must not hold up the other recipients.
-                recipient = waiting.delivery.key, waiting.delivery.address
-                if not self._is_stopped and recipient not in blocked and not self._deliver(waiting):
-                    blocked.add(recipient)
+                if not self._is_stopped:
+                    self._deliver(waiting)
 
-    def _deliver(self, waiting: WaitingDelivery) -> bool:
-        """Attempt the delivery if it is due. Returns whether its successors may be delivered."""
-        if waiting.due_ms > _now_ms():
-            return False
+    def _deliver(self, waiting: WaitingDelivery) -> None:
         outcome = self._unsaved.get(waiting.n)
         if outcome is None:
             outcome = self._unsaved[waiting.n] = self._attempt(waiting)
         self._outbox.record_outcome(waiting.n, *outcome)
         del self._unsaved[waiting.n]
-        return outcome.state != WAITING
 
     def _attempt(self, waiting: WaitingDelivery) -> "_Outcome":
         def store_attempt(tries: Tries) -> bool:
             self._outbox.record_tries(waiting.n, tries)
             return True
 
-        match advance(waiting.delivery, waiting.tries, self._deliverer, store_attempt, _now_ms()):
+        match advance(waiting.delivery, waiting.tries, waiting.put_ms, self._deliverer, store_attempt, self._clock()):
             case TryAgain(tries, error, delay_s):
-                return _Outcome(WAITING, _now_ms() + int(delay_s * 1000), error, tries)
+                # At least a millisecond, so that it is not due again in the same run.
+                return _Outcome(WAITING, self._clock() + max(int(delay_s * 1000), 1), error, tries)
             case Park(tries, error):
                 _log.warning("delivery %s parked after %d tries: %s", waiting.delivery.id, tries.count, error)
-                return _Outcome(PARKED, _now_ms(), error, tries)
+                return _Outcome(PARKED, self._clock(), error, tries)
             case Done("dropped", reason):
-                return _Outcome(DROPPED, _now_ms(), reason)
+                return _Outcome(DROPPED, self._clock(), reason)
             case _:
-                return _Outcome(SENT, _now_ms())
+                return _Outcome(SENT, self._clock())
 
 
 class _Outcome(NamedTuple):
@@ -135,16 +132,13 @@ class _Outcome(NamedTuple):
     tries: Tries | None = None
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
 def main() -> None:
     """Deliver until SIGTERM, or until the server process has ended."""
     resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY_BYTES, MAX_MEMORY_BYTES))
     components = open_components()
     outbox = cast(SqliteOutbox, components.stores.outbox)
-    worker = DeliveryWorker(outbox, build_deliverer(components))
+    outbox.repair_order()
+    worker = DeliveryWorker(outbox, build_deliverer(components), components.clock)
     cleaned_at = time.monotonic()
 
     def poll() -> None:

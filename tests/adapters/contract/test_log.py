@@ -4,11 +4,11 @@ from itertools import islice
 
 import pytest
 
-from chalicelib.domain.errors import KeyTaken, SessionTaken
+from chalicelib.domain.errors import SessionTaken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.services.ports import Log
-from tests.builders import NOW_S, a_commit, a_receipt, a_text, incompressible_text
+from tests.builders import a_commit, a_run, a_text, incompressible_text
 
 MORE_THAN_A_SQLITE_PAGE = 150
 MORE_THAN_A_DYNAMODB_PAGE = 6
@@ -65,11 +65,6 @@ def test_commit_not_appended_is_none(log: Log, server: int, session: int) -> Non
     assert log.commit(server, session) is None
 
 
-def test_append_of_nothing_writes_nothing(log: Log) -> None:
-    log.append([], [], NOW_S)
-    assert log.head(1) == Head(1)
-
-
 @pytest.mark.parametrize(
     "text",
     [
@@ -107,27 +102,10 @@ def test_repeated_commit_is_stored_once(log: Log) -> None:
 
 
 def test_repeated_group_is_stored_once(log: Log) -> None:
-    group = [a_commit(session=1, request_id="a"), a_commit(session=2, request_id="b")]
-    append(log, *group)
-    append(log, *group)
+    group = a_run("a", "b", "c")
+    log.append(group)
+    log.append(group)
     assert list(log.read(1, 0)) == group
-
-
-def test_repeated_group_with_receipt_is_stored_once(log: Log) -> None:
-    group = [a_commit(session=1, request_id="a"), a_commit(session=2, request_id="b")]
-    receipt = a_receipt(session=2, request_id="b")
-    log.append(group, [receipt], NOW_S)
-    log.append(group, [receipt], NOW_S)
-    assert list(log.read(1, 0)) == group
-    assert log.receipt(1, "k", NOW_S) == receipt
-
-
-def test_repeated_group_with_more_commits_stores_all(log: Log) -> None:
-    group = [a_commit(session=n, request_id=f"r{n}") for n in (1, 2, 3)]
-    append(log, *group[:2])
-    log.append(group, [a_receipt(session=3, request_id="r3")], NOW_S)
-    assert list(log.read(1, 0)) == group
-    assert log.receipt(1, "k", NOW_S) == a_receipt(session=3, request_id="r3")
 
 
 def test_repeated_commit_before_later_commits_is_recognized(log: Log) -> None:
@@ -136,79 +114,54 @@ def test_repeated_commit_before_later_commits_is_recognized(log: Log) -> None:
     assert list(log.read(1, 0)) == commits(3)
 
 
-def test_group_is_stored_completely(log: Log) -> None:
-    append(log, *commits(5))
-    assert list(log.read(1, 0)) == commits(5)
-
-
-@pytest.mark.parametrize("taken", [1, 2, 3])
-def test_group_with_taken_session_stores_nothing(log: Log, taken: int) -> None:
-    theirs = a_commit(session=taken, request_id="theirs")
+def test_group_with_taken_session_stores_nothing(log: Log) -> None:
+    theirs = a_commit(session=1, request_id="theirs")
     append(log, theirs)
-    with pytest.raises(SessionTaken, match=f"session {taken} of server 1"):
-        log.append([a_commit(session=n, request_id=f"r{n}") for n in (1, 2, 3)], [a_receipt()], NOW_S)
+    with pytest.raises(SessionTaken, match="session 1 of server 1"):
+        log.append(a_run("a", "b", "c"))
     assert list(log.read(1, 0)) == [theirs]
-    assert log.receipt(1, "k", NOW_S) is None
 
 
-def test_group_may_span_servers(log: Log) -> None:
-    group = [a_commit(server=server, request_id=f"r{server}") for server in (1, 2, 3)]
-    append(log, *group)
-    assert [log.commit(server, 1) for server in (1, 2, 3)] == group
+def test_commit_after_lost_race_against_group_is_refused(log: Log) -> None:
+    log.append(a_run("a", "b", "c"))
+    with pytest.raises(SessionTaken, match="session 1 of server 1"):
+        append(log, a_commit(session=1, request_id="late"))
 
 
-def test_group_over_servers_with_taken_session_stores_nothing(log: Log) -> None:
-    append(log, a_commit(server=2, request_id="theirs"))
-    with pytest.raises(SessionTaken, match="session 1 of server 2"):
-        append(log, *(a_commit(server=server, request_id=f"r{server}") for server in (1, 2, 3)))
-    assert [log.head(server).session for server in (1, 2, 3)] == [0, 1, 0]
+def test_group_has_a_head_at_its_last_commit(log: Log) -> None:
+    log.append(a_run("a", "b", "c"))
+    assert log.head(1) == Head(1, 3, 2, 1_005)
+    assert log.head(1).position == 6
+    assert log.start(1) == Head(1)
 
 
-def test_receipt_is_stored_with_commit(log: Log) -> None:
-    receipt = a_receipt(key="key with \"quotes\" & 'spaces'", digest="0f" * 16)
-    log.append([a_commit()], [receipt], NOW_S)
-    assert log.receipt(1, receipt.key, NOW_S) == receipt
-    assert log.commit(1, 1) == a_commit()
+@pytest.mark.parametrize("after", range(8))
+def test_read_starts_within_a_group(log: Log, after: int) -> None:
+    stored = [*a_run("a", "b", "c"), *a_run("d", "e", session=4), a_commit(6, at=9_000, prev=4_003, before=10)]
+    for group in (stored[:3], stored[3:5], stored[5:]):
+        log.append(group)
+    assert list(log.read(1, after)) == stored[after:]
+    assert list(log.read(1, after, 2)) == stored[after : after + 2]
+    assert list(log.read_backwards(1, after)) == stored[: max(after - 1, 0)][::-1]
+    assert list(log.read_backwards(1, after, 2)) == stored[: max(after - 1, 0)][::-1][:2]
 
 
-@pytest.mark.parametrize(("server", "key"), [(1, "K"), (2, "k"), (11, "k")])
-def test_receipt_of_other_key_or_server_is_none(log: Log, server: int, key: str) -> None:
-    log.append([a_commit()], [a_receipt(server=1, key="k")], NOW_S)
-    assert log.receipt(server, key, NOW_S) is None
+def test_commit_within_a_group_is_found(log: Log) -> None:
+    stored = [*a_run("a", "b", "c"), *a_run("d", "e", session=4)]
+    log.append(stored[:3])
+    log.append(stored[3:])
+    assert [log.commit(1, session) for session in range(7)] == [None, *stored, None]
+    assert list(log.commits(1, [5, 9, 2, 3, 1])) == [stored[4], stored[1], stored[2], stored[0]]
 
 
-def test_receipt_keys_of_servers_are_independent(log: Log) -> None:
-    log.append([a_commit(server=1)], [a_receipt(server=1)], NOW_S)
-    log.append([a_commit(server=2)], [a_receipt(server=2)], NOW_S)
-    assert [log.receipt(server, "k", NOW_S) for server in (1, 2)] == [a_receipt(server=1), a_receipt(server=2)]
-
-
-def test_append_with_taken_key_stores_nothing(log: Log) -> None:
-    log.append([a_commit(session=1, request_id="first")], [a_receipt(request_id="first")], NOW_S)
-    with pytest.raises(KeyTaken, match="idempotency key 'k' of server 1") as refusal:
-        log.append([a_commit(session=2, request_id="second")], [a_receipt(session=2, request_id="second")], NOW_S)
-    assert (refusal.value.server, refusal.value.key) == (1, "k")
-    assert list(log.read(1, 0)) == [a_commit(session=1, request_id="first")]
-    assert log.receipt(1, "k", NOW_S) == a_receipt(request_id="first")
-
-
-def test_receipt_is_valid_through_second_of_expiry(log: Log) -> None:
-    receipt = a_receipt(expires_s=NOW_S)
-    log.append([a_commit()], [receipt], NOW_S - 10)
-    assert [log.receipt(1, "k", now_s) for now_s in (NOW_S - 1, NOW_S, NOW_S + 1)] == [receipt, receipt, None]
-
-
-def test_append_with_key_expiring_now_is_refused(log: Log) -> None:
-    log.append([a_commit(session=1, request_id="first")], [a_receipt(request_id="first", expires_s=NOW_S)], NOW_S)
-    with pytest.raises(KeyTaken):
-        log.append([a_commit(session=2, request_id="second")], [a_receipt(session=2, request_id="second")], NOW_S)
-
-
-def test_append_with_expired_key_is_stored(log: Log) -> None:
-    log.append([a_commit(session=1, request_id="first")], [a_receipt(request_id="first", expires_s=NOW_S)], NOW_S)
-    second = a_receipt(session=2, request_id="second", digest="e")
-    log.append([a_commit(session=2, request_id="second")], [second], NOW_S + 1)
-    assert log.receipt(1, "k", NOW_S + 1) == second
+def test_fields_of_each_commit_of_a_group_are_stored(log: Log) -> None:
+    first, second, third = a_run("a", "b", "c")
+    group = [first._replace(by="anna"), second._replace(idempotency_key="k 1", digest="0f"), third]
+    log.append(group)
+    assert list(log.read(1, 0)) == group
+    single = a_commit(4, at=9_000, prev=1_005, before=6)._replace(by="ben", idempotency_key="k 1", digest="1e")
+    log.append([single])
+    assert log.commit(1, 4) == single
 
 
 @pytest.mark.parametrize(
@@ -353,8 +306,9 @@ def test_read_can_be_abandoned(log: Log) -> None:
 
 
 def append(log: Log, *group: Commit) -> None:
-    """Append commits without receipts."""
-    log.append(group, [], NOW_S)
+    """Append commits, each by itself."""
+    for commit in group:
+        log.append([commit])
 
 
 def commits(count: int) -> list[Commit]:

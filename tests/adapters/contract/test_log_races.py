@@ -1,7 +1,6 @@
 """Contract of the `Log` port: concurrent writers have exactly one winner."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,7 +9,7 @@ import pytest
 from chalicelib.domain.errors import Conflict
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.ports import Log
-from tests.builders import NOW_S, a_commit, a_receipt
+from tests.builders import a_commit, a_run
 
 RACERS = 4
 RACES = 25
@@ -26,7 +25,7 @@ def shared_log(request: pytest.FixtureRequest) -> Log:
 
 def test_race_for_session_has_one_winner(shared_log: Log) -> None:
     def attempt(racer: int, race: int) -> None:
-        append(shared_log, a_commit(session=race, request_id=f"racer {racer}"))
+        shared_log.append([a_commit(session=race, request_id=f"racer {racer}")])
 
     winners = race(attempt)
     assert list(shared_log.read(1, 0)) == [
@@ -36,33 +35,12 @@ def test_race_for_session_has_one_winner(shared_log: Log) -> None:
 
 def test_race_of_groups_has_one_complete_winner(shared_log: Log) -> None:
     def group(racer: int, race: int) -> list[Commit]:
-        return [a_commit(session=2 * race - half, request_id=f"racer {racer}.{half}") for half in (1, 0)]
+        return a_run(f"racer {racer}.1", f"racer {racer}.2", session=2 * race - 1)
 
-    def attempt(racer: int, race: int) -> None:
-        append(shared_log, *group(racer, race))
-
-    winners = race(attempt)
+    winners = race(lambda racer, number: shared_log.append(group(racer, number)))
     assert list(shared_log.read(1, 0)) == [
         commit for n, winner in enumerate(winners, start=1) for commit in group(winner, n)
     ]
-
-
-def test_race_for_key_has_one_winner(shared_log: Log) -> None:
-    def attempt(racer: int, race: int) -> None:
-        # Each racer writes to its own log, so only the key can conflict.
-        commit = a_commit(session=shared_log.head(racer).session + 1, server=racer, request_id=f"racer {racer}")
-        shared_log.append([commit], [a_receipt(f"key {race}", commit.session, f"racer {racer}", 99)], NOW_S)
-
-    winners = race(attempt)
-    receipts = [shared_log.receipt(99, f"key {n}", NOW_S) for n in range(1, RACES + 1)]
-    assert [receipt and receipt.request_id for receipt in receipts] == [f"racer {winner}" for winner in winners]
-    won = Counter(winners)
-    assert [shared_log.head(racer).session for racer in range(RACERS)] == [won[racer] for racer in range(RACERS)]
-
-
-def append(log: Log, *group: Commit) -> None:
-    """Append commits without receipts."""
-    log.append(group, [], NOW_S)
 
 
 def race(attempt: Callable[[int, int], None]) -> list[int]:

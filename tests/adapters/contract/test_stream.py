@@ -13,7 +13,7 @@ from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.lambda_events import streams
-from tests.builders import NOW_S, a_commit
+from tests.builders import a_commit
 from tests.torture.stores import REGION
 
 TIMEOUT_S = 30.0
@@ -97,4 +97,5 @@ def test_stream_response_names_first_record_of_failed_log(log: DynamoLog, stream
 
 
 def append(log: DynamoLog, *commits: Commit) -> None:
-    log.append(commits, [], NOW_S)
+    for commit in commits:
+        log.append([commit])

@@ -17,11 +17,11 @@ from chalicelib.services.consumers.projector import projector
 from chalicelib.services.reading.retention import Retention
 from tests.adapters.aws.transports import CallList
 from tests.adapters.dynamodb.conftest import Tables
-from tests.builders import NOW_S, a_commit, a_receipt, incompressible_text
+from tests.builders import NOW_S, a_commit, a_run, incompressible_text
 
 
 def test_append_one_commit_is_one_conditional_put(table_log: DynamoLog, tables: Tables, calls: CallList) -> None:
-    table_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))], [], NOW_S)
+    table_log.append([a_commit(session=1, request_id="r", server=3, texts=("{}",))])
     assert calls == [
         (
             "PutItem",
@@ -33,7 +33,9 @@ def test_append_one_commit_is_one_conditional_put(table_log: DynamoLog, tables: 
                     "at": {"N": "1000"},
                     "n": {"N": "1"},
                     "prev": {"N": "0"},
+                    "before": {"N": "0"},
                     "req": {"S": "r"},
+                    "crc": {"S": "2108266488"},
                     "body": {"S": "[{}]"},
                 },
                 "ConditionExpression": "attribute_not_exists(#session)",
@@ -52,37 +54,44 @@ def test_append_taken_session_is_one_put(table_log: DynamoLog, calls: CallList) 
     assert calls.names == ["PutItem"] * 3
 
 
-def test_append_two_commits_is_one_transaction(table_log: DynamoLog, calls: CallList) -> None:
-    append(table_log, a_commit(session=1), a_commit(session=2))
-    assert calls.names == ["TransactWriteItems"]
+def test_append_two_commits_is_one_put(table_log: DynamoLog, calls: CallList) -> None:
+    table_log.append(a_run("a", "b"))
+    table_log.append(a_run("a", "b"))
+    assert calls.names == ["PutItem"] * 2
 
 
-def test_append_commit_with_receipt_is_one_transaction(table_log: DynamoLog, calls: CallList) -> None:
-    table_log.append([a_commit()], [a_receipt()], NOW_S)
-    assert calls.names == ["TransactWriteItems"]
-
-
-def test_append_repeated_transaction_is_one_more_call(table_log: DynamoLog, calls: CallList) -> None:
-    table_log.append([a_commit()], [a_receipt()], NOW_S)
-    table_log.append([a_commit()], [a_receipt()], NOW_S)
-    assert calls.names == ["TransactWriteItems"] * 2
-
-
-def test_append_nothing_makes_no_call(table_log: DynamoLog, calls: CallList) -> None:
-    append(table_log)
+def test_append_of_unrelated_commits_is_an_error(table_log: DynamoLog, calls: CallList) -> None:
+    large = [
+        a_commit(texts=(incompressible_text(350_000),), session=1),
+        a_commit(texts=(incompressible_text(350_000),), session=2),
+    ]
+    for commits in ([a_commit(1), a_commit(3)], [a_commit(1, server=1), a_commit(1, server=2)], large):
+        with pytest.raises(ValueError, match="cannot be stored in one item"):
+            table_log.append(commits)
     assert calls == []
 
 
 def test_read_methods_make_one_consistent_call(table_log: DynamoLog, calls: CallList) -> None:
-    table_log.append([a_commit()], [a_receipt()], NOW_S)
+    table_log.append([a_commit()])
     calls.clear()
     table_log.head(1)
     table_log.commit(1, 1)
-    table_log.receipt(1, "k", NOW_S)
     list(table_log.read(1, 0))
+    list(table_log.read(1, 1))
     list(table_log.read_backwards(1, 2))
-    assert calls.names == ["Query", "GetItem", "GetItem", "Query", "Query"]
+    assert calls.names == ["Query"] * 5
     assert [sent["ConsistentRead"] for _, sent in calls] == [True] * 5
+
+
+def test_read_from_unknown_position_looks_for_rest_of_group(
+    table_log: DynamoLog, tables: Tables, calls: CallList
+) -> None:
+    table_log.append(a_run("a", "b", "c"))
+    other = DynamoLog(tables.client, tables.log, tables.views)
+    calls.clear()
+    assert [commit.session for commit in other.read(1, 2)] == [3]
+    assert list(other.read(1, 3)) == []
+    assert calls.names == ["Query"] * 3
 
 
 def test_has_newer_commit_is_one_eventually_consistent_read(table_log: DynamoLog, calls: CallList) -> None:
@@ -125,17 +134,17 @@ def test_read_with_limit_limits_each_page(table_log: DynamoLog, calls: CallList)
     assert limits in ([6, 2], [6, 1])
 
 
-def append(log: DynamoLog, *commits: Commit) -> None:
-    log.append(commits, [], NOW_S)
+def append(log: DynamoLog, commit: Commit) -> None:
+    log.append([commit])
 
 
 def test_append_with_retention_sets_ttl_except_configuration(tables: Tables) -> None:
     log = DynamoLog(tables.client, tables.log, tables.views, retention_s=60.0)
     views = DynamoViews(tables.client, tables.views, threads=1)
     commit = a_commit(session=1, at=5_000_000)
-    log.append([commit], [], 0)
+    log.append([commit])
     for server in (DIRECTORY_SERVER, configuration_log(1), inbox_log(1)):
-        log.append([a_commit(session=1, server=server, at=5_000_000)], [], 0)
+        log.append([a_commit(session=1, server=server, at=5_000_000)])
     items = tables.client.call("Scan", {"TableName": tables.log})["Items"]
     assert {int(item["server"]["N"]): item.get("ttl") for item in items} == {
         1: {"N": "66"},

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.adapters.dynamodb.items import item_from_commit, item_from_receipt
-from tests.builders import a_commit, a_receipt
+from chalicelib.adapters.dynamodb.items import item_from_commit
+from tests.builders import a_commit
 
 
 @pytest.mark.parametrize(
@@ -78,13 +78,8 @@ def test_item_size_counts_names_in_utf8() -> None:
 def test_item_size_of_commit_is_sum_of_attributes() -> None:
     commit = a_commit(session=7, request_id="r", at=1_700_000_000_000_123, prev=0, texts=("{}",))
     server, session, at, n, prev, req, body = 6 + 2, 7 + 2, 2 + 9, 1 + 2, 4 + 1, 3 + 1, 4 + 4
-    assert item_size(item_from_commit(commit)) == server + session + at + n + prev + req + body == 48
-
-
-def test_item_size_of_receipt_is_sum_of_attributes() -> None:
-    receipt = a_receipt(key="k", session=7, request_id="r", server=1, digest="d" * 32, expires_s=1_700_086_400)
-    view, item, digest, session, req, ttl = 4 + 9, 4 + 1, 6 + 32, 7 + 2, 3 + 1, 3 + 5
-    assert item_size(item_from_receipt(receipt)) == view + item + digest + session + req + ttl == 77
+    before, crc = 6 + 2, 3 + len(str(commit.checksum))
+    assert item_size(item_from_commit(commit)) == server + session + at + n + prev + req + body + before + crc
 
 
 @pytest.mark.parametrize(

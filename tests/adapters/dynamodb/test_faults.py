@@ -1,21 +1,19 @@
 """Errors, timeouts and lost responses of DynamoDB."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
 from chalicelib.adapters.aws.client import DYNAMODB, Client, RetryPolicy, create_client
 from chalicelib.adapters.aws.protocol import ServiceError
-from chalicelib.adapters.dynamodb.items import item_from_commit, item_from_receipt
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.tables import create_tables
-from chalicelib.domain.errors import KeyTaken, SessionTaken, Unavailable
+from chalicelib.domain.errors import Unavailable
 from chalicelib.services.ports import Log
 from tests.adapters.aws.endpoints import closing_server, response_dropping_proxy, silent_server
 from tests.adapters.aws.transports import ScriptedTransport, create_test_client
-from tests.builders import NOW_S, a_commit, a_receipt
+from tests.builders import a_commit, a_run
 from tests.torture.stores import REGION
 
 RETRYABLE_ERRORS = [
@@ -30,34 +28,16 @@ RETRYABLE_ERRORS = [
 ]
 FINAL_ERRORS = [("ValidationException", 400), ("AccessDeniedException", 400), ("ResourceNotFoundException", 400)]
 
+OURS = a_run("a", "b")
+
 OPERATIONS: dict[str, tuple[str, Callable[[Log], object]]] = {
     "head": ("Query", lambda log: log.head(1)),
-    "append one": ("PutItem", lambda log: log.append([a_commit()], [], NOW_S)),
-    "append more": ("TransactWriteItems", lambda log: log.append([a_commit()], [a_receipt()], NOW_S)),
-    "commit": ("GetItem", lambda log: log.commit(1, 1)),
+    "append one": ("PutItem", lambda log: log.append([a_commit()])),
+    "append more": ("PutItem", lambda log: log.append(OURS)),
+    "commit": ("Query", lambda log: log.commit(1, 1)),
     "read": ("Query", lambda log: list(log.read(1, 0))),
     "read back": ("Query", lambda log: list(log.read_backwards(1, 9))),
-    "receipt": ("GetItem", lambda log: log.receipt(1, "k", NOW_S)),
 }
-
-OURS = a_commit(session=1, request_id="ours")
-OUR_RECEIPT = a_receipt(key="k", session=1, request_id="ours")
-
-FREE: dict[str, Any] = {"Code": "None"}
-COMMIT_IS_OURS: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Item": item_from_commit(OURS)}
-COMMIT_IS_THEIRS: dict[str, Any] = {
-    "Code": "ConditionalCheckFailed",
-    "Item": item_from_commit(a_commit(request_id="theirs")),
-}
-KEY_IS_OURS: dict[str, Any] = {"Code": "ConditionalCheckFailed", "Item": item_from_receipt(OUR_RECEIPT)}
-KEY_IS_THEIRS: dict[str, Any] = {
-    "Code": "ConditionalCheckFailed",
-    "Item": item_from_receipt(a_receipt(request_id="theirs")),
-}
-CONFLICT: dict[str, Any] = {"Code": "TransactionConflict"}
-THROTTLED: dict[str, Any] = {"Code": "ThrottlingError"}
-EXCEEDED: dict[str, Any] = {"Code": "ProvisionedThroughputExceeded"}
-INVALID: dict[str, Any] = {"Code": "ValidationError"}
 
 
 @pytest.fixture
@@ -118,106 +98,14 @@ def test_log_connection_refused_raises_unavailable(aws_environment: None) -> Non
         log.head(1)
 
 
-@pytest.mark.parametrize(
-    "reasons",
-    [(COMMIT_IS_THEIRS, FREE), (COMMIT_IS_THEIRS, KEY_IS_THEIRS), (COMMIT_IS_THEIRS, CONFLICT)],
-)
-def test_append_session_of_other_request_raises_session_taken(
-    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
-) -> None:
-    expect_cancellation(stub, reasons)
-    with pytest.raises(SessionTaken, match="session 1 of server 1") as refusal:
-        log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(refusal.value.__cause__, ServiceError)
-
-
-@pytest.mark.parametrize("reasons", [(FREE, KEY_IS_THEIRS), (CONFLICT, KEY_IS_THEIRS), (COMMIT_IS_OURS, KEY_IS_THEIRS)])
-def test_append_key_of_other_request_raises_key_taken(
-    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
-) -> None:
-    expect_cancellation(stub, reasons)
-    with pytest.raises(KeyTaken, match="idempotency key 'k' of server 1") as refusal:
-        log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(refusal.value.__cause__, ServiceError)
-
-
-@pytest.mark.parametrize(
-    "reasons",
-    [
-        (CONFLICT, FREE),
-        (FREE, CONFLICT),
-        (CONFLICT, CONFLICT),
-        (THROTTLED, FREE),
-        (EXCEEDED, FREE),
-        (THROTTLED, EXCEEDED),
-        (COMMIT_IS_OURS, CONFLICT),
-    ],
-)
-def test_append_cancelled_retryable_raises_unavailable(
-    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
-) -> None:
-    expect_cancellation(stub, reasons)
-    with pytest.raises(Unavailable, match="cancelled") as failure:
-        log.append([OURS], [OUR_RECEIPT], NOW_S)
-    assert isinstance(failure.value.__cause__, ServiceError)
-
-
-@pytest.mark.parametrize("reasons", [(INVALID, FREE), (INVALID, CONFLICT), (COMMIT_IS_OURS, INVALID), (FREE, FREE)])
-def test_append_cancelled_otherwise_raises_service_error(
-    log: DynamoLog, stub: ScriptedTransport, reasons: Sequence[Any]
-) -> None:
-    expect_cancellation(stub, reasons)
-    with pytest.raises(ServiceError, match="TransactionCanceledException"):
-        log.append([OURS], [OUR_RECEIPT], NOW_S)
-
-
-def test_append_cancelled_by_own_items_succeeds(log: DynamoLog, stub: ScriptedTransport) -> None:
-    expect_cancellation(stub, (COMMIT_IS_OURS, KEY_IS_OURS))
-    log.append([OURS], [OUR_RECEIPT], NOW_S)
-
-
-def test_append_cancelled_writes_remaining_items(log: DynamoLog, stub: ScriptedTransport) -> None:
-    expect_cancellation(stub, (COMMIT_IS_OURS, FREE))
-    stub.expect(
-        "TransactWriteItems",
-        {},
-        {
-            "TransactItems": [
-                {
-                    "Put": {
-                        "TableName": "views",
-                        "Item": item_from_receipt(OUR_RECEIPT),
-                        "ConditionExpression": "attribute_not_exists(#item) OR #ttl < :now",
-                        "ExpressionAttributeNames": {"#item": "item", "#ttl": "ttl"},
-                        "ExpressionAttributeValues": {":now": {"N": str(NOW_S)}},
-                        "ReturnValuesOnConditionCheckFailure": "ALL_OLD",
-                    }
-                }
-            ]
-        },
-    )
-    log.append([OURS], [OUR_RECEIPT], NOW_S)
-
-
-@pytest.mark.parametrize("receipts", [[], [OUR_RECEIPT]], ids=["put", "transaction"])
-def test_append_lost_response_is_retried(ministack: str, ministack_client: Client, receipts: list[Any]) -> None:
-    name = f"dropped-{len(receipts)}"
-    create_tables(ministack_client, f"{name}-log", f"{name}-views")
+def test_append_lost_response_is_retried(ministack: str, ministack_client: Client) -> None:
+    create_tables(ministack_client, "dropped-log", "dropped-views")
     with response_dropping_proxy(ministack) as (endpoint, dropped):
         client = create_client(DYNAMODB, endpoint, REGION)
-        DynamoLog(client, f"{name}-log", f"{name}-views").append([OURS], receipts, NOW_S)
+        DynamoLog(client, "dropped-log", "dropped-views").append(OURS)
         client.close()
     assert dropped == [200]
-    stored = DynamoLog(ministack_client, f"{name}-log", f"{name}-views")
-    assert list(stored.read(1, 0)) == [OURS]
-    assert stored.receipt(1, "k", NOW_S) == (OUR_RECEIPT if receipts else None)
-
-
-def expect_cancellation(stub: ScriptedTransport, reasons: Sequence[Any]) -> None:
-    """Expect a transaction and cancel it."""
-    codes = ", ".join(reason["Code"] for reason in reasons)
-    message = f"Transaction cancelled, please refer cancellation reasons [{codes}]"
-    stub.expect_error("TransactWriteItems", "TransactionCanceledException", message, CancellationReasons=list(reasons))
+    assert list(DynamoLog(ministack_client, "dropped-log", "dropped-views").read(1, 0)) == OURS
 
 
 @contextmanager

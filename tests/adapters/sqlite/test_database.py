@@ -1,6 +1,7 @@
 """A database file: errors and threads."""
 
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,9 @@ from chalicelib.domain.errors import Unavailable, Unusable
 
 def test_text_that_is_not_utf8_is_reported_as_damage(tmp_path: Path) -> None:
     database = Database(tmp_path / "annals.sqlite")
-    database.write("INSERT INTO log VALUES (1, 1, 1, 0, 'r', CAST(x'5bff5d' AS TEXT))", ())
+    database.write(
+        "INSERT INTO log (place, at, n, prev, req, body) VALUES (1, 1, 1, 0, 'r', CAST(x'5bff5d' AS TEXT))", ()
+    )
     with pytest.raises(Unusable, match="is damaged: 'utf-8' codec can't decode byte 0xff"):
         database.query("SELECT body FROM log")
     assert database.query("SELECT place FROM log") == [(1,)]
@@ -35,7 +38,7 @@ def test_write_while_another_process_holds_the_lock_raises(tmp_path: Path) -> No
 def test_threads_share_a_database(tmp_path: Path) -> None:
     """More threads than idle connections read while others write."""
     database = Database(tmp_path / "annals.sqlite", durable=False)
-    insert = "INSERT INTO log VALUES (?, 1, 1, 0, 'r', '[]')"
+    insert = "INSERT INTO log (place, at, n, prev, req, body) VALUES (?, 1, 1, 0, 'r', '[]')"
 
     def work(number: int) -> bool:
         database.write(insert, (number,))
@@ -65,3 +68,42 @@ def test_queries_leave_a_limited_number_of_open_connections(tmp_path: Path, monk
     names = [connection.filename for connection in apsw.connections()]
     assert names.count(str(tmp_path / "annals.sqlite")) == 1 + MAX_IDLE_READERS
     database.close()
+
+
+def test_old_file_is_upgraded_once_when_it_is_opened(tmp_path: Path) -> None:
+    path, runs = tmp_path / "data.sqlite", []
+
+    def add_size(connection: apsw.Connection) -> None:
+        runs.append("size")
+        connection.execute("ALTER TABLE thing ADD COLUMN size INTEGER")
+
+    def add_tag(connection: apsw.Connection) -> None:
+        runs.append("tag")
+        connection.execute("CREATE TABLE tag (name TEXT)")
+
+    first, second = "CREATE TABLE thing (name TEXT);", "CREATE TABLE thing (name TEXT, size INTEGER);"
+    with closing(Database(path, first)) as database:
+        database.write("INSERT INTO thing VALUES ('a')", ())
+    for _ in range(2):
+        with closing(
+            Database(path, f"{second} CREATE TABLE tag (name TEXT);", upgrades=(add_size, add_tag))
+        ) as database:
+            assert database.query("SELECT * FROM thing") == [("a", None)]
+            assert database.query("SELECT * FROM tag") == []
+    assert runs == ["size", "tag"]
+    with pytest.raises(Unusable, match=r"newer version of Annals \(format 3\)"):
+        Database(path, second, upgrades=(add_size,))
+
+
+def test_upgrade_that_fails_leaves_the_version_before_it(tmp_path: Path) -> None:
+    path = tmp_path / "data.sqlite"
+
+    def fail(connection: apsw.Connection) -> None:
+        connection.execute("DROP TABLE thing")
+        raise Unusable("no")
+
+    Database(path, "CREATE TABLE thing (name TEXT);").close()
+    with pytest.raises(Unusable, match="no"):
+        Database(path, "CREATE TABLE thing (name TEXT);", upgrades=(lambda _: None, fail))
+    with closing(Database(path, "CREATE TABLE thing (name TEXT);", upgrades=(lambda _: None,))) as database:
+        assert (database.query("SELECT * FROM thing"), database.query("PRAGMA user_version")) == ([], [(2,)])

@@ -73,7 +73,7 @@ def log(folder: Path) -> Iterator[SqliteLog]:
 
 
 def write(log: SqliteLog, session: int) -> None:
-    log.append([a_commit(session)], [], 0)
+    log.append([a_commit(session)])
 
 
 def assert_refused(log: SqliteLog, session: int) -> None:

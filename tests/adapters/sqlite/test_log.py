@@ -17,19 +17,19 @@ def delete_all_up_to(log: SqliteLog, session: int) -> int:
 @pytest.mark.parametrize("session", [4, 5, 6, 100])
 def test_delete_up_to_never_deletes_last_commit(sqlite_log: SqliteLog, session: int) -> None:
     """The last commit determines the next session and EventId, which must not be used again."""
-    sqlite_log.append([a_commit(number) for number in range(1, 6)], [], 0)
+    sqlite_log.append([a_commit(number) for number in range(1, 6)])
     assert delete_all_up_to(sqlite_log, session) == 4
     assert list(sqlite_log.read(1, 0)) == [a_commit(5)]
     assert (sqlite_log.head(1), sqlite_log.start(1).session) == (a_commit(5).head, 4)
 
 
 def test_delete_up_to_keeps_only_commit(sqlite_log: SqliteLog) -> None:
-    sqlite_log.append([a_commit(1)], [], 0)
+    sqlite_log.append([a_commit(1)])
     assert delete_all_up_to(sqlite_log, 1) == 0
     assert sqlite_log.head(1) == a_commit(1).head
 
 
 def test_delete_up_to_deletes_long_logs_in_steps(sqlite_log: SqliteLog) -> None:
-    sqlite_log.append([a_commit(number) for number in range(1, MAX_DELETED_COMMITS + 11)], [], 0)
+    sqlite_log.append([a_commit(number) for number in range(1, MAX_DELETED_COMMITS + 11)])
     assert [sqlite_log.delete_up_to(1, MAX_DELETED_COMMITS + 5) for _ in range(3)] == [MAX_DELETED_COMMITS, 5, 0]
     assert sqlite_log.start(1).session == MAX_DELETED_COMMITS + 5

@@ -38,6 +38,7 @@ def test_register_together_shares_session_and_time(member: Member, server_number
             {
                 "id": {"server": server_number, "session": 1, "instance": i},
                 "eventId": at + i - 1,
+                "position": i,
                 "type": ["a", str(i)],
                 "key": None,
                 "timestamp": timestamps.iso(at),

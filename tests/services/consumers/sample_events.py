@@ -99,7 +99,8 @@ def archiving_commits(commits: int) -> list[tuple[int, Sequence[Text]]]:
 def fill(log: Log, server: int, commits: Sequence[tuple[int, Sequence[Text]]]) -> list[Commit]:
     """Append commits with the given gaps and events."""
     new_commits = chained_commits(server, log.head(server), commits)
-    log.append(new_commits, [], 0)
+    if new_commits:
+        log.append(new_commits)
     return new_commits
 
 
@@ -107,7 +108,8 @@ def chained_commits(server: int, head: Head, commits: Sequence[tuple[int, Sequen
     result: list[Commit] = []
     for gap, texts in commits:
         at = max(head.last_event_id, NOW) + gap
-        commit = Commit(server, head.session + 1, at, len(texts), head.last_event_id, "r", join_body(map(text, texts)))
+        session, body = head.session + 1, join_body(map(text, texts))
+        commit = Commit(server, session, at, len(texts), head.last_event_id, "r", body, head.position)
         result.append(commit)
         head = commit.head
     return result

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Sequence
 from itertools import count
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -10,8 +9,6 @@ from hypothesis import strategies as st
 
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.objects.ref import KEYED, ObjectRef
-from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.block import Block
 from chalicelib.domain.views.object_view import (
     MAX_RECENT_SESSIONS,
 )
@@ -29,8 +26,6 @@ from tests.services.consumers.sample_events import (
     Text,
     archiving_commits,
     batches,
-    chained_commits,
-    events,
     events_of,
     fill,
     sample_commits,
@@ -76,7 +71,8 @@ def test_views_match_all_events(log: Log, views: Views, store: str, servers: Ite
 def test_run_once_returns_number_of_commits(log: Log, views: Views) -> None:
     commits = fill(log, 1, sample_commits(7))
     assert [run_once(projector(views), 1, log, views, limit=3) for _ in range(4)] == [3, 3, 1, 0]
-    assert load_checkpoint(PROJECTOR, 1, views) == Checkpoint(commits[-1].head, 1, 2**44 + 7)
+    collections = frozenset(ref.collection for ref in expected_objects(events_of(commits)))
+    assert load_checkpoint(PROJECTOR, 1, views) == Checkpoint(commits[-1].head, 1, 2**44 + 7, collections=collections)
 
 
 def test_views_between_runs_match_log_up_to_checkpoint(log: Log, views: Views) -> None:
@@ -203,15 +199,3 @@ def test_projector_handles_odd_events(log: Log, moto_views: Views, odd: str) -> 
         run_all(log, moto_views, server, limit)
     assert_exact(log, moto_views, 1)
     assert all_records(moto_views, 1) == all_records(moto_views, 2)
-
-
-@given(st.lists(st.lists(events, min_size=1, max_size=3), min_size=1, max_size=6), st.data())
-def test_block_may_contain_selection_of_its_events(batches: Sequence[Sequence[Text]], data: Any) -> None:
-    commits = chained_commits(1, Head(1), [(1, texts) for texts in batches])
-    block = Block.empty_before(commits[0]).fold(commits)
-    event = data.draw(st.sampled_from(events_of(commits)))
-    subtypes = [data.draw(st.sampled_from([subtype, "?"])) for subtype in event.fields.type]
-    pattern = data.draw(st.sampled_from([tuple(subtypes), (*subtypes[: len(subtypes) // 2], "*"), (*subtypes, "*")]))
-    selection = Selection(types=(("none", "of", "them"), pattern))
-    assert selection.selects(event)
-    assert block.may_contain(selection)

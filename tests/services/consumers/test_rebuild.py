@@ -53,7 +53,7 @@ def test_rebuild_builds_same_views_and_deletes_old_ones(log: Log, views: Views) 
 def test_rebuild_works_with_empty_log_and_without_views(log: Log, views: Views) -> None:
     rebuild(1, log, views, lambda *_: None)
     empty_views: dict[str, list[Any]] = {kind: [] for kind in KINDS if kind != RUNS_VIEW}
-    assert all_records(views, 1) == {"checkpoint": [(PROJECTOR, 0, '{"n":0,"last":0}')], **empty_views}
+    assert all_records(views, 1) == {"checkpoint": [(PROJECTOR, 0, '{"n":0,"last":0,"p":0}')], **empty_views}
     fill(log, 2, sample_commits(30))
     rebuild(2, log, views, lambda *_: None)
     assert_exact(log, views, 2)

@@ -13,7 +13,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.block import BLOCK_BITS, Block, block_item, block_item_range
+from chalicelib.domain.views.block import BLOCK_BITS, time_item, time_item_range
 from chalicelib.domain.views.list_index import ROOT_ITEM, Entry, Root, Summary, decode_leaf, decode_node
 from chalicelib.domain.views.object_view import (
     ObjectView,
@@ -28,6 +28,7 @@ from chalicelib.domain.views.record import (
     PROJECTOR,
     RUNS_VIEW,
     SESSIONS_VIEW,
+    TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
@@ -38,19 +39,20 @@ from chalicelib.domain.views.record import (
 from chalicelib.services.consumers.consumer import Consumer, catch_up, load_checkpoint, run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
+from chalicelib.services.reading.block_search import BlockSearch
 from tests.services.consumers.sample_events import (
     events_of,
     fill,
     sample_commits,
 )
 
-MINUTE = 60_000_000
 KINDS = (
     *(objects_view(name) for name in (KEYED, *vocabularies.collections())),
     *(list_view(name) for name in vocabularies.collections()),
     SESSIONS_VIEW,
     LATEST_VIEW,
     BLOCKS_VIEW,
+    TIMES_VIEW,
     RUNS_VIEW,
 )
 
@@ -106,26 +108,36 @@ def assert_exact(log: Log, views: Views, server: int) -> None:
         for ref, (state, sessions) in expected_objects(events_of(commits)).items()
         if state is not None and ref.collection != KEYED
     }
-    assert_blocks(commits, list(views.range(checkpoint.view_name(BLOCKS_VIEW), "", MAX_CHARACTER)))
+    assert_blocks(commits, views, checkpoint)
+    assert_times(commits, list(views.range(checkpoint.view_name(TIMES_VIEW), "", MAX_CHARACTER)))
 
 
-def assert_blocks(commits: Sequence[Commit], records: Sequence[Record]) -> None:
-    """The blocks cover the log without gaps. Each is short and knows its contents."""
-    blocks = [Block.from_record(record) for record in records]
-    assert [n for block in blocks for n in range(block.first_session, block.last_session + 1)] == [
-        commit.session for commit in commits
-    ]
-    for record, block in zip(records, blocks, strict=True):
-        block_commits = commits[block.first_session - 1 : block.last_session]
-        assert {block_item(commit) for commit in block_commits} == {record.item}
-        assert (block.event_count, len({commit.at_us // MINUTE for commit in block_commits})) == (
-            sum(c.event_count for c in block_commits),
-            1,
-        )
-        assert len(block_commits) <= 2**BLOCK_BITS
-        first, end = block_item_range(block_commits[0].at_us)
-        assert first <= record.item < end
-        assert all(block.may_contain(Selection(types=(event.fields.type,))) for event in events_of(block_commits))
+def assert_blocks(commits: Sequence[Commit], views: Views, checkpoint: Checkpoint) -> None:
+    """Each type is found in all commits that contain it, and in few others."""
+    if not commits:
+        return
+    sessions_by_type: dict[EventType, set[int]] = {}
+    for event in events_of(commits):
+        sessions_by_type.setdefault(event.fields.type, set()).add(event.id.session)
+    view = checkpoint.view_name(BLOCKS_VIEW)
+    for event_type, sessions in sessions_by_type.items():
+        search = BlockSearch(views, view, Selection(types=(event_type,)), commits[0].session - 1, commits[-1].session)
+        root = views.get(view, [search.root.item])[search.root.item]
+        found = {session for first, last in search.ranges(root) for session in range(first, last + 1)}
+        assert sessions <= found <= {commit.session for commit in commits}
+    search = BlockSearch(views, view, Selection(types=(("no", "such", "type"),)), 0, commits[-1].session)
+    assert list(search.ranges(views.get(view, [search.root.item])[search.root.item])) == []
+
+
+def assert_times(commits: Sequence[Commit], records: Sequence[Record]) -> None:
+    """Each record of the index by time names the first of few commits of a minute."""
+    first_sessions: dict[str, int] = {}
+    for commit in commits:
+        first_sessions.setdefault(time_item(commit), commit.session)
+        first, end = time_item_range(commit.at_us)
+        assert first <= time_item(commit) < end
+    assert [(record.item, record.version) for record in records] == sorted(first_sessions.items())
+    assert len(commits) <= len(records) * 2**BLOCK_BITS
 
 
 def expected_objects(events: Sequence[Event]) -> dict[ObjectRef, tuple[State | None, list[int]]]:

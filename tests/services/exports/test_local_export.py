@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chalicelib.adapters.dynamodb.items import commit_from_item, item_from_commit
+from chalicelib.adapters.dynamodb.items import commits_from_item, item_from_commit
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import BadInput, LogBroken
@@ -29,7 +29,7 @@ def fill(log: SqliteLog, server: int, first: int, last: int) -> list[Commit]:
     """Append commits with these sessions."""
     commits = [a_commit(session=session, server=server, request_id=f"r{session}") for session in range(first, last + 1)]
     for commit in commits:
-        log.append([commit], [], 0)
+        log.append([commit])
     return commits
 
 
@@ -172,12 +172,12 @@ def test_export_lines_of_log_with_gap_raise_log_broken(database: Database, log: 
 def test_export_lines_contain_dynamodb_items(texts: tuple[str, ...], is_first: bool, log: SqliteLog) -> None:
     ledger = Ledger() if is_first else Ledger().with_completed(due_export(Ledger(), log, 1))
     commit = a_commit(texts=texts)
-    log.append([commit], [], 0)
+    log.append([commit])
     (record,) = records(due_export(ledger, log, 1, now_ms=LATER_MS), log)
     item = item_from_commit(commit)
     image = record["Item"] if is_first else record["NewImage"]
     assert image.keys() == item.keys()
-    assert commit_from_item(image) == commit
+    assert commits_from_item(image) == [commit]
     if not is_first:
         assert record["Keys"] == {"server": {"N": "1"}, "session": {"N": "1"}}
         assert record["Metadata"] == {"WriteTimestampMicros": {"N": str(commit.at_us)}}

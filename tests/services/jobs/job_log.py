@@ -42,7 +42,8 @@ class JobLog:
     def new_job_publisher(self, log: Log | None = None) -> JobPublisher:
         """A publisher with an empty cache, as in a new process."""
         publisher = self.publisher if log is None else self._new_publisher(log)
-        return JobPublisher(publisher, self.reader, Retention(self.log, self.world.clock), self.world.clock)
+        retention, has_receipt = Retention(self.log, self.world.clock), self.world.appender(self.log).has_receipt
+        return JobPublisher(publisher, self.reader, retention, self.world.clock, has_receipt)
 
     @property
     def reader(self) -> LogReader:

@@ -147,8 +147,8 @@ class CrashingLog(SqliteLog):
         super().__init__(database)
         self._remaining = remaining
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[object], now_s: int) -> None:
-        super().append(commits, receipts, now_s)  # type: ignore[arg-type]
+    def append(self, commits: Sequence[Commit]) -> None:
+        super().append(commits)
         self._remaining -= 1
         if not self._remaining:
             raise Crash

@@ -45,7 +45,7 @@ NOW_S = NOW // 1_000_000
 
 def test_append_writes_next_session(log: SqliteLog, world: World) -> None:
     appended = world.appender(log).append(append("/1", "/2"))
-    expected = Commit(1, 1, NOW, 2, 0, "ours", f"[{text('/1')},\n{text('/2')}]")
+    expected = Commit(1, 1, NOW, 2, 0, "ours", f"[{text('/1')},\n{text('/2')}]", 0)
     assert (appended, list(log.read(1, 0))) == (Appended(expected), [expected])
 
 
@@ -71,12 +71,12 @@ def test_append_group_writes_one_session_per_request(database: Database, world: 
         [append("/1", request_id="a"), append("/2", request_id="b"), append("/3", request_id="c", server=2)]
     )
     expected = [
-        Commit(1, 1, NOW, 1, 0, "a", f"[{text('/1')}]"),
-        Commit(1, 2, NOW + 1, 1, NOW, "b", f"[{text('/2')}]"),
-        Commit(2, 1, NOW, 1, 0, "c", f"[{text('/3')}]"),
+        Commit(1, 1, NOW, 1, 0, "a", f"[{text('/1')}]", 0),
+        Commit(1, 2, NOW + 1, 1, NOW, "b", f"[{text('/2')}]", 1),
+        Commit(2, 1, NOW, 1, 0, "c", f"[{text('/3')}]", 0),
     ]
     assert outcomes == [Appended(commit) for commit in expected]
-    assert log.attempts == [(expected, [], NOW_S)]
+    assert log.attempts == [expected]
 
 
 def test_append_after_conflict_takes_next_session(log: SqliteLog, world: World) -> None:
@@ -234,10 +234,10 @@ def test_same_key_on_other_server_is_independent(log: SqliteLog, world: World) -
 def test_key_expires_after_receipt_ttl(log: SqliteLog, world: World) -> None:
     appender = world.appender(log)
     first = appender.append(append("/1", request_id="a", idempotency_key="k"))
-    assert log.receipt(1, "k", NOW_S) == Receipt(1, "k", append("/1").digest, 1, "a", expires_s=NOW_S + RECEIPT_TTL_S)
+    assert log.receipt(1, "k") == Receipt(append("/1").digest, session=1, at_us=NOW)
     world.now_ms += RECEIPT_TTL_S * 1000
     assert appender.append(append("/1", request_id="b", idempotency_key="k")) == first._replace(replayed=True)
-    world.now_ms += 1000
+    world.now_ms += 1
     assert appender.append(append("/1", request_id="c", idempotency_key="k")).commit.session == 2
 
 
@@ -381,7 +381,7 @@ def test_condition_is_checked_when_other_thread_updates_head(database: Database,
 
 def test_exhausted_log_fails_only_its_own_requests(log: SqliteLog, world: World) -> None:
     appender = world.appender(log)
-    log.append([Commit(1, 1, 2**53 - 1, 1, 0, "r", f"[{text()}]")], [], NOW_S)
+    log.append([Commit(1, 1, 2**53 - 1, 1, 0, "r", f"[{text()}]", 0)])
     full, other = appender.append_group([append("/1", request_id="a"), append("/1", request_id="b", server=2)])
     assert not isinstance(full, Appended)
     assert isinstance(other, Appended)
@@ -394,8 +394,8 @@ class ScriptedLog(SqliteLog):
         super().__init__(database)
         self._errors = iter(errors)
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-        del commits, receipts, now_s
+    def append(self, commits: Sequence[Commit]) -> None:
+        del commits
         raise next(self._errors)
 
 

@@ -17,8 +17,8 @@ class LateReceiptLog(SqliteLog):
         super().__init__(database)
         self._other: Callable[[], object] | None = other
 
-    def receipt(self, server: int, key: str, now_s: int) -> Receipt | None:
-        found = super().receipt(server, key, now_s)
+    def receipt(self, server: int, key: str) -> Receipt | None:
+        found = super().receipt(server, key)
         if self._other is not None:
             other, self._other = self._other, None
             other()

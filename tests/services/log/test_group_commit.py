@@ -11,7 +11,6 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import ConditionFailed, Unavailable
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Appended, Commit, verify_contiguous
 from chalicelib.services.log.appender import APPEND_TIMEOUT_S, BACKOFF, Appender
 from chalicelib.services.log.group_commit import MAX_GROUP_SIZE, GroupCommit
@@ -34,14 +33,14 @@ class GatedLog(SqliteLog):
         self._arrived = threading.Semaphore(0)
         self._gate = threading.Semaphore(0)
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         self.groups.append([commit.request_id for commit in commits])
         number = len(self.groups)
         self._arrived.release()
         assert self._gate.acquire(timeout=TIMEOUT_S)
         if number in self._failing:
             raise RuntimeError(f"group {number} fails")
-        super().append(commits, receipts, now_s)
+        super().append(commits)
 
     def await_writer(self) -> None:
         """Return when a write has reached the gate."""
@@ -170,9 +169,9 @@ def test_write_error_reaches_its_group_only(database: Database, world: World) ->
 
 def test_unavailable_store_fails_the_whole_group(database: Database, world: World) -> None:
     class UnavailableLog(GatedLog):
-        def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        def append(self, commits: Sequence[Commit]) -> None:
             if len(self.groups) == 0:
-                super().append(commits, receipts, now_s)
+                super().append(commits)
                 return
             world.elapsed_s += 60
             raise Unavailable("no pending")
@@ -223,11 +222,11 @@ def test_flush_of_a_silent_store_continues_in_the_background(database: Database,
     class SilentOnce(SqliteLog):
         calls = 0
 
-        def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+        def append(self, commits: Sequence[Commit]) -> None:
             self.calls += 1
             if self.calls == 1:
                 raise Unavailable("no answer")
-            super().append(commits, receipts, now_s)
+            super().append(commits)
 
     log = SilentOnce(database)
     group_commit = GroupCommit(world.appender(log), ignore_commit)

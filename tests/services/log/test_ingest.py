@@ -8,7 +8,7 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import BadInput, NoSuchOrganization, Refused, Unavailable
-from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS, Receipt
+from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.log.ingest_message import IngestMessage
 from chalicelib.services.log.ingest import MAX_CLOCK_SKEW_MS, Ingester
@@ -61,11 +61,11 @@ class DyingLog(SqliteLog):
         super().__init__(database)
         self._world = world
 
-    def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
+    def append(self, commits: Sequence[Commit]) -> None:
         if any(commit.server == 1 and commit.session > 1 for commit in commits):
             self._world.elapsed_s += 60
             raise Unavailable("no answer")
-        super().append(commits, receipts, now_s)
+        super().append(commits)
 
 
 def message(
@@ -249,8 +249,8 @@ def test_redelivered_batch_after_lost_response_is_found(database: Database, worl
 
         is_mute = False
 
-        def append(self, commits: Sequence[Commit], receipts: Sequence[Receipt], now_s: int) -> None:
-            super().append(commits, receipts, now_s)
+        def append(self, commits: Sequence[Commit]) -> None:
+            super().append(commits)
             if self.is_mute:
                 world.elapsed_s += 60
                 raise Unavailable("no answer")

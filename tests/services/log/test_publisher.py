@@ -27,14 +27,14 @@ def publisher(log: SqliteLog, world: World) -> Publisher:
 
 
 def test_publish_writes_commit(publisher: Publisher) -> None:
-    assert publisher.publish(1, [AN_EVENT]) == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]"))
+    assert publisher.publish(1, [AN_EVENT]) == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]", 0))
 
 
 def test_publish_without_events_returns_head(publisher: Publisher, log: SqliteLog) -> None:
     assert publisher.publish(1, []) == Head(1)
     publisher.publish(1, [AN_EVENT])
     assert publisher.publish(1, [], no_match("/1"), "k") == Head(1, 1, 1, NOW)
-    assert (log.head(1).session, log.receipt(1, "k", 0)) == (1, None)
+    assert (log.head(1).session, log.receipt(1, "k")) == (1, None)
 
 
 def test_publish_passes_condition_and_key(publisher: Publisher, log: SqliteLog) -> None:
@@ -54,5 +54,5 @@ def test_publish_of_too_many_events_writes_nothing(publisher: Publisher, log: Sq
 
 def test_submit_to_direct_appends_is_written_at_once(log: SqliteLog, world: World) -> None:
     publisher = Publisher(log, DirectAppends(world.appender(log)), lambda: "request")
-    assert publisher.submit(1, (text("/1"),)) == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]"))
+    assert publisher.submit(1, (text("/1"),)) == Appended(Commit(1, 1, NOW, 1, 0, "request", f"[{text('/1')}]", 0))
     assert keys(log) == [(1, "/1")]

@@ -4,6 +4,7 @@ import pytest
 
 from chalicelib.domain.notifications.delivery import (
     MAX_UNFINISHED_TRIES,
+    MAX_WAIT_S,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
@@ -28,10 +29,10 @@ NOW_MS = 1_700_000_000_000
 SINCE_MS = NOW_MS - 60_000
 
 
-def advance_to(outcome: DeliveryOutcome, earlier: Tries) -> Transition:
+def advance_to(outcome: DeliveryOutcome, earlier: Tries, put_ms: int = NOW_MS) -> Transition:
     deliverer = FakeDeliverer()
     deliverer.set_outcomes(DELIVERY, outcome)
-    return advance(DELIVERY, earlier, deliverer, lambda _tries: True, NOW_MS)
+    return advance(DELIVERY, earlier, put_ms, deliverer, lambda _tries: True, NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,15 @@ def test_advance_of_rate_limited_first_try_leaves_no_trace() -> None:
     assert advance_to(Postponed("too many", 30.0), Tries()) == TryAgain(Tries(), "too many", 30.0)
 
 
+@pytest.mark.parametrize("outcome", [Postponed("too many", 30.0), DeliveryFailed("busy", 8.0)])
+def test_advance_after_longest_wait_parks_with_last_error(outcome: Postponed | DeliveryFailed) -> None:
+    put_ms = NOW_MS - int(MAX_WAIT_S * 1000)
+    assert isinstance(advance_to(outcome, Tries(2, SINCE_MS), put_ms), TryAgain)
+    count = 2 if isinstance(outcome, Postponed) else 3
+    assert advance_to(outcome, Tries(2, SINCE_MS), put_ms - 1) == Park(Tries(count, SINCE_MS), outcome.error)
+    assert advance_to(Sent(), Tries(2, SINCE_MS), put_ms - 1) == Done("sent")
+
+
 def test_advance_dates_tries_of_first_release_from_now() -> None:
     assert advance_to(DeliveryFailed("busy", 8.0), Tries(3)) == TryAgain(Tries(4, NOW_MS), "busy", 8.0)
 
@@ -66,7 +76,7 @@ def test_advance_passes_time_since_first_try() -> None:
             return super().attempt(delivery, tries, elapsed_s)
 
     for earlier in (Tries(), Tries(2, SINCE_MS)):
-        advance(DELIVERY, earlier, RecordingDeliverer(), lambda _tries: True, NOW_MS)
+        advance(DELIVERY, earlier, NOW_MS, RecordingDeliverer(), lambda _tries: True, NOW_MS)
     assert attempts == [(1, 0.0), (3, 60.0)]
 
 
@@ -86,7 +96,9 @@ def test_advance_after_last_unfinished_try_parks() -> None:
         metrics.append((name, dimensions))
 
     earlier = Tries(7, SINCE_MS, MAX_UNFINISHED_TRIES)
-    assert advance(DELIVERY, earlier, deliverer, store_attempt, NOW_MS, measure) == Park(earlier, TRIES_EXHAUSTED)
+    assert advance(DELIVERY, earlier, NOW_MS, deliverer, store_attempt, NOW_MS, measure) == Park(
+        earlier, TRIES_EXHAUSTED
+    )
     assert (deliverer.tries, stored) == ([], [])
     assert metrics == [("Deliveries", {"channel": "unknown", "result": "parked"})]
 
@@ -103,13 +115,13 @@ def test_advance_stores_attempt_before_making_it() -> None:
         calls.append(f"store {tries.count}, {tries.unfinished} unfinished")
         return True
 
-    advance(DELIVERY, Tries(1), RecordingDeliverer(), store_attempt, NOW_MS)
+    advance(DELIVERY, Tries(1), NOW_MS, RecordingDeliverer(), store_attempt, NOW_MS)
     assert calls == ["store 2, 1 unfinished", "attempt 2"]
 
 
 def test_advance_of_obsolete_delivery_makes_no_attempt() -> None:
     deliverer = FakeDeliverer()
-    assert advance(DELIVERY, Tries(1), deliverer, lambda _tries: False, NOW_MS) == Obsolete()
+    assert advance(DELIVERY, Tries(1), NOW_MS, deliverer, lambda _tries: False, NOW_MS) == Obsolete()
     assert deliverer.tries == []
 
 
@@ -120,5 +132,5 @@ def test_advance_without_stored_attempt_makes_no_attempt() -> None:
         raise ConnectionError
 
     with pytest.raises(ConnectionError):
-        advance(DELIVERY, Tries(), deliverer, store_attempt, NOW_MS)
+        advance(DELIVERY, Tries(), NOW_MS, deliverer, store_attempt, NOW_MS)
     assert deliverer.tries == []

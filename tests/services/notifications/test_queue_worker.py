@@ -14,6 +14,7 @@ from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.errors import BadInput, Unavailable
 from chalicelib.domain.notifications.delivery import (
     MAX_UNFINISHED_TRIES,
+    MAX_WAIT_S,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
@@ -29,7 +30,6 @@ from chalicelib.services.notifications.queue_worker import (
     ERROR_RETRY_S,
     MANY_RECEIVES,
     MANY_RECEIVES_DELAY_S,
-    MAX_MESSAGE_AGE_MS,
     MIN_REMAINING_MS,
     as_delivery_queue,
     deliver_batch,
@@ -38,6 +38,8 @@ from tests.adapters.channels.queues import FakeDeliverer, a_delivery
 
 NOW_MS = 1_700_000_000_000
 BARRIER_TIMEOUT_S = 30.0
+MAX_RECEIVES = 1_000
+QUEUE_RETENTION_S = 14 * 24 * 3600.0
 BUSY = DeliveryFailed("the channel is busy", 8.0)
 RATE_LIMITED = Postponed("too many messages", 20.0)
 REFUSED = DeliveryFailed("the channel refuses it", None)
@@ -54,6 +56,10 @@ class FakeQueue(DeliveryStates):
     def state(self, queued: DeliveryMessage) -> DeliveryState:
         self._fail_if("state")
         return super().state(queued)
+
+    def record_attempt(self, queued: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+        self._fail_if("record_attempt")
+        return super().record_attempt(queued, tries, seen)
 
     def record_done(self, queued: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None:
         self._fail_if("record_done")
@@ -79,9 +85,10 @@ class Function:
     queue: FakeQueue
     deliverer: Any = field(default_factory=FakeDeliverer)
     remaining_ms: Callable[[], int] = lambda: 60_000
+    now_ms: int = NOW_MS
 
     def __call__(self, *received: ReceivedMessage) -> list[str]:
-        return deliver_batch(received, self.deliverer, self.queue, lambda: NOW_MS, self.remaining_ms)
+        return deliver_batch(received, self.deliverer, self.queue, lambda: self.now_ms, self.remaining_ms)
 
     @property
     def sent(self) -> list[str]:
@@ -170,7 +177,7 @@ def test_message_received_many_times_waits_longer(function: Function) -> None:
 @pytest.mark.parametrize("outcome", [BUSY, RATE_LIMITED], ids=["busy", "rate limited"])
 def test_message_is_parked_before_queue_deletes_it(outcome: DeliveryOutcome, function: Function) -> None:
     function.deliverer.set_outcomes(a_delivery(1), outcome, outcome)
-    kept = replace(a_message(1), sent_ms=NOW_MS - MAX_MESSAGE_AGE_MS)
+    kept = replace(a_message(1), sent_ms=NOW_MS - int(MAX_WAIT_S * 1000))
     assert function(kept) == ["m1"]
     assert function(replace(kept, sent_ms=kept.sent_ms - 1, receives=2)) == []
     assert [parked.delivery for parked in function.parked] == [a_delivery(1)]
@@ -241,11 +248,41 @@ def test_unavailable_state_prevents_attempts(function: Function) -> None:
     assert (function.sent, function.queue.postponed) == ([], [(["r1", "r2"], ERROR_RETRY_S)])
 
 
-def test_unavailable_state_delays_grow_to_five_minutes(function: Function) -> None:
+def test_unavailable_state_delays_grow(function: Function) -> None:
     function.queue.fails = {"state"}
-    for receives in (1, 2, 3, 900):
+    for receives in (1, 2, 3, MANY_RECEIVES, MANY_RECEIVES + 1):
         function(a_message(1, receives=receives))
-    assert [delay_s for _, delay_s in function.queue.postponed] == [10.0, 20.0, 40.0, 300.0]
+    delays = [delay_s for _, delay_s in function.queue.postponed]
+    assert delays == [10.0, 20.0, 40.0, 300.0, MANY_RECEIVES_DELAY_S]
+
+
+def receive_until_gone(function: Function) -> tuple[int, float]:
+    """Receive a message as often as its delays allow. Returns the number of receives and the message's age."""
+    receives = 0
+    while receives < MAX_RECEIVES:
+        receives += 1
+        if not function(a_message(1, receives=receives)):
+            break
+        function.now_ms += int(function.queue.postponed[-1][1] * 1000)
+    return receives, (function.now_ms - NOW_MS) / 1000
+
+
+def test_delivery_that_cannot_be_attempted_is_parked(function: Function) -> None:
+    """Neither the limit of receives nor the retention of the queue ends it before."""
+    function.queue.fails = {"record_attempt"}
+    function.deliverer.set_outcomes(a_delivery(1), BUSY)
+    receives, age_s = receive_until_gone(function)
+    assert receives < MAX_RECEIVES
+    assert MAX_WAIT_S < age_s < QUEUE_RETENTION_S
+    assert [(parked.delivery, parked.error) for parked in function.parked] == [
+        (a_delivery(1), "it could not be attempted: Unavailable: no answer to record_attempt")
+    ]
+
+
+def test_delivery_that_cannot_be_parked_is_a_dead_letter(function: Function) -> None:
+    function.queue.fails = {"state", "park"}
+    receives, age_s = receive_until_gone(function)
+    assert (receives, MAX_WAIT_S < age_s < QUEUE_RETENTION_S) == (MAX_RECEIVES, True)
 
 
 def test_sent_message_is_done_even_if_recording_fails(function: Function, caplog: pytest.LogCaptureFixture) -> None:

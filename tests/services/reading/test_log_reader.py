@@ -34,8 +34,9 @@ def write_and_project(log: SqliteLog, views: SqliteViews, times_us: list[int], e
     commits: list[Commit] = []
     for at_us, event_count in zip(times_us, event_counts, strict=True):
         session, prev = len(commits) + 1, commits[-1].last_event_id if commits else 0
-        commits.append(a_commit(session, at=at_us, prev=prev, texts=(a_text(),) * event_count))
-    log.append(commits, [], 0)
+        before = commits[-1].head.position if commits else 0
+        commits.append(a_commit(session, at=at_us, prev=prev, texts=(a_text(),) * event_count, before=before))
+    log.append(commits)
     catch_up(projector(views), 1, log, views)
     return commits
 
@@ -67,9 +68,7 @@ def test_commits_before_excludes_later_commits(log: SqliteLog, sqlite_views: Sql
     """The views know only the first commit. The others are read from the log."""
     first = write_and_project(log, sqlite_views, [MINUTE_US], [1])[0]
     log.append(
-        [a_commit(n, at=MINUTE_US + n, prev=first.last_event_id if n == 2 else MINUTE_US + n - 1) for n in (2, 3, 4)],
-        [],
-        0,
+        [a_commit(n, at=MINUTE_US + n, prev=first.last_event_id if n == 2 else MINUTE_US + n - 1) for n in (2, 3, 4)]
     )
     start = Head(1, 3, 1, MINUTE_US + 3)
     assert [commit.session for commit in LogReader(log, sqlite_views).commits_before(start, TYPE)] == [3, 2, 1]

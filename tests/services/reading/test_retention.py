@@ -66,7 +66,7 @@ class WrittenLog:
         head = self.commits[-1].head if self.commits else Head(self.server)
         request = append(*(f"/{n}" for n in range(events)), server=self.server)
         self.commits.append(next_commit(head, request, self.now_ms))
-        self.store.log.append(self.commits[-1:], [], self.now_ms // 1000)
+        self.store.log.append(self.commits[-1:])
 
     def retention(self, age_s: float | None = None, events: int | None = None) -> Retention:
         """A new instance without cached state."""

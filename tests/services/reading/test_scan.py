@@ -129,20 +129,20 @@ def test_scan_pages_have_no_gap(log: SqliteLog) -> None:
 
 
 def test_scan_ends_after_timeout(log: SqliteLog) -> None:
-    log.append([a_commit(session) for session in range(1, 6)], [], 0)
+    log.append([a_commit(session) for session in range(1, 6)])
     times: Iterator[float] = iter([0.0, 1.0, SCAN_TIMEOUT_S, SCAN_TIMEOUT_S + 1])
     page = scan(log, Head(1), 0, NOTHING, None, monotonic=lambda: next(times))
     assert (page.scanned_to, page.event_id, page.texts, page.is_complete) == (a_commit(3).head, 3_000, [], False)
 
 
 def test_scan_of_log_with_gap_raises_log_broken(log: SqliteLog) -> None:
-    log.append([a_commit(1), a_commit(3)], [], 0)
+    log.append([a_commit(1), a_commit(3)])
     with pytest.raises(LogBroken, match="session 3 of server 1"):
         scan(log, Head(1), 0, ALL, None)
 
 
 def test_backwards_page_of_log_with_gap_raises_log_broken(log: SqliteLog) -> None:
-    log.append([a_commit(1), a_commit(3)], [], 0)
+    log.append([a_commit(1), a_commit(3)])
     with pytest.raises(LogBroken):
         collect_page_backwards(commits_backwards(log), log.head(1), 0, PageSpec(ALL, -10))
 
@@ -162,4 +162,4 @@ def append_large_commits(log: SqliteLog, character: str) -> None:
     for _ in range(40):
         commits.append(next_commit(head, request, 0))
         head = commits[-1].head
-    log.append(commits, [], 0)
+    log.append(commits)

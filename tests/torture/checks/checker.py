@@ -22,6 +22,8 @@ class Kind(StrEnum):
     EVENT_ID = "EventIds do not rise"
     CHAIN = "prev is not the previous EventId"
     COUNT = "n is not the number of events"
+    POSITION = "before is not the number of events before it"
+    KEY = "two commits have the same idempotency key"
     UNKNOWN = "no client sent it"
     TORN = "a request is incomplete"
     DISORDER = "the events of a request are in the wrong order"
@@ -73,6 +75,7 @@ def violations(log: Iterable[Commit], evidence: Evidence) -> list[Violation]:
     """All violations in a log, given the evidence. An empty list is the proof.
 
     - Sessions are 1, 2, 3 and so on. EventIds increase. `prev` is the previous EventId. `n` is the number of events.
+    - `before` counts the events before a commit. No two commits have the same idempotency key.
     - Every commit is one complete request in order, and every request is in at most one commit.
     - Acknowledged requests are in the log with the acknowledged ids. Refused requests are not in the log.
     - No event matches the condition of a request between its position and the request.
@@ -90,6 +93,8 @@ def violations(log: Iterable[Commit], evidence: Evidence) -> list[Violation]:
         *_check_event_ids(commits),
         *_check_links(commits),
         *_check_counts(entries),
+        *_check_positions(commits),
+        *_check_keys(commits),
         *_check_requests(entries, evidence.sent),
         *_check_duplicates(entries_by_tag),
         *_check_acknowledged(entries_by_tag, evidence.acknowledged),
@@ -136,6 +141,23 @@ def _check_links(commits: Sequence[Commit]) -> Iterator[Violation]:
                 Kind.CHAIN, f"prev of session {commit.session} is {commit.previous_event_id}, but should be {last}"
             )
         last = _last_event_id(commit)
+
+
+def _check_positions(commits: Sequence[Commit]) -> Iterator[Violation]:
+    count = 0
+    for commit in commits:
+        if commit.before != count:
+            text = f"session {commit.session} counts {commit.before} events before it, but there are {count}"
+            yield Violation(Kind.POSITION, text)
+        count = (commit.before or 0) + commit.event_count
+
+
+def _check_keys(commits: Sequence[Commit]) -> Iterator[Violation]:
+    sessions: dict[str, int] = {}
+    for commit in commits:
+        key = commit.idempotency_key
+        if key and sessions.setdefault(key, commit.session) != commit.session:
+            yield Violation(Kind.KEY, f"sessions {sessions[key]} and {commit.session} have the key {key}")
 
 
 def _check_counts(entries: Sequence[_Entry]) -> Iterator[Violation]:

@@ -10,6 +10,7 @@ from chalicelib.domain.events.ids import EventId
 from chalicelib.http.openapi.response_types.scalars import Count, Time
 
 Place = Annotated[int, Field(ge=1)]
+Position = Annotated[int, Field(ge=0, description="The number of events in the log up to here. Missing if unknown.")]
 
 
 class EventIdentity(TypedDict):
@@ -25,6 +26,10 @@ class Event(TypedDict):
 
     id: EventIdentity
     eventId: EventId
+    position: Annotated[
+        int | None,
+        Field(ge=1, description="Counts the events of the log without gaps. null: written by version 0.1.0 on AWS."),
+    ]
     timestamp: Time
     type: list[str]
     key: str | None
@@ -33,9 +38,10 @@ class Event(TypedDict):
 
 
 class Published(TypedDict):
-    """The events with their numbers. `eventId` is that of the last event."""
+    """The events with their numbers. `eventId` and `position` are those of the last event."""
 
     events: list[Event]
+    position: NotRequired[Position]
     eventId: EventId
 
 
@@ -66,6 +72,7 @@ class Empty(TypedDict):
     TYPE: Literal["Empty"]
     eventId: EventId
     lastEventId: EventId
+    position: NotRequired[Position]
 
 
 class Torn(TypedDict):
@@ -73,6 +80,7 @@ class Torn(TypedDict):
 
     TYPE: Literal["Torn"]
     eventId: EventId
+    position: NotRequired[Position]
 
 
 class InboxMessage(TypedDict):

@@ -7,9 +7,8 @@ import apsw
 
 from infra.server.commands.check.commits import check_commits, organization_names
 from infra.server.commands.check.findings import LOG, OUTBOX, VIEWS, Finding, Report, ShowProgress
-from infra.server.commands.check.references import Reference, check_receipts, check_references, read_references
+from infra.server.commands.check.references import Reference, check_references, read_references
 from infra.server.commands.check.sqlite_file import (
-    READ_ERRORS,
     check_header,
     check_length,
     check_pages,
@@ -18,7 +17,7 @@ from infra.server.commands.check.sqlite_file import (
 
 MAX_FINDINGS = 1_000
 
-TABLES = {LOG: ("log", "receipt"), OUTBOX: ("delivery", "record"), VIEWS: ("record",)}
+TABLES = {LOG: ("log",), OUTBOX: ("delivery", "record"), VIEWS: ("record",)}
 
 
 def check(data_dir: Path, report: Report, show: ShowProgress) -> Iterator[Finding]:
@@ -53,8 +52,4 @@ def _log_findings(
 ) -> Iterator[Finding]:
     connection.execute("BEGIN")  # one snapshot for all queries
     yield from check_commits(connection, organization_names(connection), report, show)
-    try:
-        yield from check_receipts(connection, report.logs)
-    except READ_ERRORS as error:
-        yield Finding(LOG, f"receipts cannot be read: {error}")
     yield from check_references(connection, references, report.logs)

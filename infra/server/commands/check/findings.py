@@ -44,6 +44,8 @@ class LogSummary:
     """EventId of the last event."""
     commits: int = 0
     events: int = 0
+    position: int = 0
+    """Position of the last event."""
 
     def __str__(self) -> str:
         counts = f"{self.commits:,} commits, {self.events:,} events"

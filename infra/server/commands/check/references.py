@@ -1,4 +1,4 @@
-"""References to commits: receipts of requests, checkpoints of consumers, deliveries. The commits must exist."""
+"""References to commits: checkpoints of consumers, deliveries. The commits must exist."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -8,7 +8,7 @@ from pathlib import Path
 import apsw
 
 from infra.server.commands.check.commits import SESSIONS_PER_LOG
-from infra.server.commands.check.findings import LOG, OUTBOX, Finding, LogSummary
+from infra.server.commands.check.findings import OUTBOX, Finding, LogSummary
 from infra.server.commands.check.sqlite_file import open_read_only
 
 GENERATION = 2**44
@@ -16,10 +16,6 @@ GENERATION = 2**44
 
 _CHECKPOINTS = "SELECT view, item, \"to\", data FROM record WHERE view LIKE '%/checkpoint'"
 _DELIVERIES = "SELECT server, max(session) FROM delivery GROUP BY server"
-_RECEIPTS = """
-SELECT receipt.server, receipt.key, receipt.session, receipt.req, log.req
-FROM receipt LEFT JOIN log ON log.place = receipt.server * ? + receipt.session
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +53,6 @@ def check_references(
         elif reference.end is not None and (end := _end(connection, reference)) not in (None, reference.end):
             problem = f"{reference.owner} expects this session to end at {reference.end}, but it ends at {end}"
             yield Finding(reference.file, problem, reference.log, summary.organization, reference.session)
-
-
-def check_receipts(connection: apsw.Connection, logs: Mapping[int, LogSummary]) -> Iterator[Finding]:
-    """Wrong receipts: a repeated request would get a wrong response."""
-    for log, key, session, receipt_request, commit_request in connection.execute(_RECEIPTS, (SESSIONS_PER_LOG,)):
-        summary = logs.get(log) or LogSummary(log, None)
-        if commit_request is None and session > summary.last:
-            problem = f"the receipt of Idempotency-Key {key!r} names this session, but the log ends at {summary.last}"
-            yield Finding(LOG, problem, log, summary.organization, session)
-        elif commit_request is not None and commit_request != receipt_request:
-            problem = f"the receipt of Idempotency-Key {key!r} names this session, but another request wrote it"
-            yield Finding(LOG, problem, log, summary.organization, session)
 
 
 def _checkpoint(file: str, view: str, consumer: str, to: int, data: str) -> Reference:

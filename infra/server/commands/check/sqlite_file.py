@@ -11,7 +11,7 @@ from infra.server.commands.check.findings import Finding, ShowProgress
 
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
-MAX_FORMAT = 1
+MAX_FORMAT = 2
 """The newest `user_version` that this code can check."""
 MAX_PAGE_FINDINGS = 100
 PROGRESS_INTERVAL_STEPS = 500_000

@@ -1,0 +1,37 @@
+"""Receipts: which commit a request with an idempotency key has written.
+
+A key is an append condition: fail if a commit with this key exists within 24 hours. The key is part of the commit, so
+no second write is needed. The conditional write of the commit covers requests with the same key at the same time.
+"""
+
+from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.views.receipt import RECEIPTS_VIEW, receipt_from_record
+from chalicelib.services.ports import Receipts
+from chalicelib.services.reading.log_reader import LogReader
+
+
+class ProjectedReceipts:
+    """Finds keys in the views, and in the commits after the checkpoint of the views. Implements `Receipts`."""
+
+    def __init__(self, reader: LogReader, legacy: Receipts | None = None) -> None:
+        self._reader = reader
+        self._legacy = legacy
+        """Receipts that an earlier version has stored elsewhere."""
+
+    def receipt(self, server: int, key: str) -> Receipt | None:
+        reader = self._reader
+        checkpoint, record = reader.read_views(
+            server, lambda checkpoint: reader.views.get(checkpoint.view_name(RECEIPTS_VIEW), [key]).get(key)
+        )
+        receipt = None if record is None else receipt_from_record(record)
+        for commit in reader.tail(checkpoint.head):
+            if commit.idempotency_key == key:
+                receipt = receipt_of(commit)
+        if receipt is None and self._legacy is not None:
+            return self._legacy.receipt(server, key)
+        return receipt
+
+
+def receipt_of(commit: Commit) -> Receipt:
+    return Receipt(commit.digest, commit.session, commit.at_us)

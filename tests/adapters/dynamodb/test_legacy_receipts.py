@@ -1,0 +1,65 @@
+"""Idempotency keys that version 0.1.0 has stored are honoured until they expire."""
+
+import pytest
+
+from chalicelib.adapters.dynamodb.items import SESSION
+from chalicelib.adapters.dynamodb.legacy_receipts import LegacyReceipts
+from chalicelib.adapters.dynamodb.log import DynamoLog
+from chalicelib.adapters.dynamodb.views import DynamoViews
+from chalicelib.domain.errors import KeyReused
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import RECEIPT_TTL_S
+from chalicelib.domain.views.record import Checkpoint
+from chalicelib.services.log.appender import Appender
+from chalicelib.services.log.receipts import ProjectedReceipts
+from chalicelib.services.reading.log_reader import LogReader
+from tests.adapters.aws.transports import CallList
+from tests.adapters.dynamodb.conftest import Tables
+from tests.builders import NOW_S, a_commit, a_text, an_append
+
+KEYED = an_append((a_text(),), request_id="again", idempotency_key="k")
+
+
+@pytest.fixture
+def views(tables: Tables) -> DynamoViews:
+    """The views of a log whose last commit was written by version 0.1.0 with the key `k`."""
+    views = DynamoViews(tables.client, tables.views, threads=1)
+    views.put([Checkpoint(Head(1, 1, 1, NOW_S * 1_000_000)).to_write("project-3", None)])
+    log = DynamoLog(tables.client, tables.log, tables.views)
+    log.append([a_commit(1, "first", at=NOW_S * 1_000_000)])
+    receipt = {
+        "view": {"S": "1/receipt"},
+        "item": {"S": "k"},
+        "digest": {"S": KEYED.digest},
+        SESSION: {"N": "1"},
+        "req": {"S": "first"},
+        "ttl": {"N": str(NOW_S + RECEIPT_TTL_S)},
+    }
+    tables.client.call("PutItem", {"TableName": tables.views, "Item": receipt})
+    return views
+
+
+def appender(tables: Tables, views: DynamoViews, now_s: int) -> Appender:
+    log = DynamoLog(tables.client, tables.log, tables.views)
+    legacy = LegacyReceipts(tables.client, tables.views, views, lambda: now_s * 1000)
+    reader = LogReader(log, views)
+    return Appender(log, lambda: now_s * 1000, reader=reader, receipts=ProjectedReceipts(reader, legacy))
+
+
+def test_key_of_version_0_1_0_is_replayed(tables: Tables, views: DynamoViews) -> None:
+    outcome = appender(tables, views, NOW_S + 60).append(KEYED)
+    assert (outcome.replayed, outcome.commit.request_id) == (True, "first")
+    with pytest.raises(KeyReused):
+        appender(tables, views, NOW_S + 60).append(KEYED._replace(texts=(a_text("/other"),)))
+
+
+def test_key_of_version_0_1_0_expires_after_a_day(tables: Tables, views: DynamoViews) -> None:
+    outcome = appender(tables, views, NOW_S + RECEIPT_TTL_S + 1).append(KEYED)
+    assert (outcome.replayed, outcome.commit.session) == (False, 2)
+
+
+def test_log_without_recent_version_0_1_0_is_asked_once(tables: Tables, views: DynamoViews, calls: CallList) -> None:
+    legacy = LegacyReceipts(tables.client, tables.views, views, lambda: (NOW_S + 2 * RECEIPT_TTL_S) * 1000)
+    calls.clear()
+    assert [legacy.receipt(1, "k") for _ in range(3)] == [None] * 3
+    assert calls.names == ["BatchGetItem"]

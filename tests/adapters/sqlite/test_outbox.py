@@ -1,0 +1,128 @@
+"""The outbox on SQLite: order, cost of polls, and upgrades."""
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, cast
+
+import apsw
+import pytest
+
+from chalicelib.adapters.mail.message import now_ms
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SCHEMA, SENT, WAITING, SqliteOutbox, upgrade
+from chalicelib.domain.notifications.delivery import Tries
+from chalicelib.services.notifications.deliverer import Deliverer
+from infra.server.processes.delivery_worker import DeliveryWorker
+from tests.adapters.channels.queues import FakeDeliverer, a_delivery
+
+LATE_MS = 2**52
+FIRST_RELEASE_SCHEMA = """
+CREATE TABLE delivery (
+    n INTEGER PRIMARY KEY, server INTEGER NOT NULL, observer TEXT NOT NULL, id TEXT NOT NULL,
+    session INTEGER NOT NULL, instance INTEGER NOT NULL, key TEXT NOT NULL, address TEXT NOT NULL, replay TEXT NOT NULL,
+    state INTEGER NOT NULL, tries INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL
+) STRICT;
+CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
+"""
+
+
+@pytest.fixture(name="outbox")
+def an_outbox(tmp_path: Path) -> Iterator[SqliteOutbox]:
+    with closing(open_file(tmp_path)) as database:
+        yield SqliteOutbox(database)
+
+
+def open_file(folder: Path) -> Database:
+    return Database(folder / "outbox.sqlite", SCHEMA, upgrades=(upgrade,))
+
+
+def due_ids(outbox: SqliteOutbox) -> list[str]:
+    return [waiting.delivery.id for waiting in outbox.due(1, "ops", LATE_MS, 10)]
+
+
+def test_outbox_of_first_release_is_upgraded(tmp_path: Path) -> None:
+    with closing(Database(tmp_path / "outbox.sqlite", FIRST_RELEASE_SCHEMA)) as first_release:
+        for n in (1, 2, 3):
+            values = (n, 1, "ops", f"1.{n}.1/ops", n, 1, f"/job/{n // 3}", "", "", 0, 4, 0, "")
+            first_release.write(f"INSERT INTO delivery VALUES ({', '.join('?' * len(values))})", values)
+    before_ms = now_ms()
+    for _ in range(2):
+        with closing(open_file(tmp_path)) as database:
+            outbox = SqliteOutbox(database)
+            due = outbox.due(1, "ops", now_ms(), 10)
+            assert [(waiting.delivery.id, waiting.tries) for waiting in due] == [
+                ("1.1.1/ops", Tries(4)),
+                ("1.3.1/ops", Tries(4)),
+            ]
+            assert all(before_ms <= waiting.put_ms <= now_ms() for waiting in outbox.waiting(1, "ops"))
+    with closing(open_file(tmp_path)) as database:
+        outbox = SqliteOutbox(database)
+        outbox.record_tries(1, Tries(5, 1_700_000_000_000, 1))
+        assert outbox.waiting(1, "ops")[0].tries == Tries(5, 1_700_000_000_000, 1)
+
+
+def vm_steps_of_polls(folder: Path, behind: int) -> int:
+    """The work of SQLite in ten polls while `behind` deliveries wait behind one that is not due."""
+    steps: list[int] = []
+
+    def count_steps(event: dict[str, Any]) -> None:
+        steps.append(event["stmt_status"]["SQLITE_STMTSTATUS_VM_STEP"])
+
+    def trace(connection: apsw.Connection) -> None:
+        connection.trace_v2(apsw.SQLITE_TRACE_PROFILE, count_steps)
+
+    folder.mkdir()
+    with closing(open_file(folder)) as database:
+        outbox = SqliteOutbox(database)
+        outbox.put([a_delivery(session) for session in range(1, behind + 2)])
+        outbox.record_outcome(1, WAITING, LATE_MS)
+        assert outbox.counts(1, "ops")["waiting"] == behind + 1
+    apsw.connection_hooks.append(trace)
+    try:
+        with closing(open_file(folder)) as database:
+            deliverer = FakeDeliverer()
+            worker = DeliveryWorker(SqliteOutbox(database), cast(Deliverer, deliverer))
+            steps.clear()
+            for _ in range(10):
+                worker.poll()
+            worker.stop()
+            assert deliverer.tries == []
+            return sum(steps)
+    finally:
+        apsw.connection_hooks.remove(trace)
+
+
+def test_poll_costs_the_same_behind_any_backlog(tmp_path: Path) -> None:
+    small, large = (vm_steps_of_polls(tmp_path / str(behind), behind) for behind in (1, 5_000))
+    assert 0 < large <= small
+
+
+def test_retried_delivery_is_sent_before_its_successors(outbox: SqliteOutbox) -> None:
+    first, second, third = map(a_delivery, (1, 2, 3))
+    outbox.put([first, second, third])
+    outbox.record_outcome(1, PARKED, 0)
+    assert due_ids(outbox) == [second.id]
+    outbox.retry(1, "ops", [first.id])
+    assert due_ids(outbox) == [first.id]
+    outbox.record_outcome(1, SENT, 0)
+    assert due_ids(outbox) == [second.id]
+    outbox.record_outcome(2, DROPPED, 0)
+    assert due_ids(outbox) == [third.id]
+
+
+def test_retried_last_delivery_waits_for_its_predecessors(outbox: SqliteOutbox) -> None:
+    first, second, third = map(a_delivery, (1, 2, 3))
+    outbox.put([first, second, third])
+    outbox.record_outcome(3, PARKED, 0)
+    outbox.retry(1, "ops", [third.id])
+    assert due_ids(outbox) == [first.id]
+
+
+def test_repair_order_unblocks_successors_of_deleted_ones(outbox: SqliteOutbox) -> None:
+    replayed = a_delivery(1, replay="r")
+    outbox.put([a_delivery(2), replayed])
+    outbox.delete_after(1, 1)
+    assert due_ids(outbox) == []
+    outbox.repair_order()
+    assert due_ids(outbox) == [replayed.id]
