@@ -26,8 +26,7 @@ from chalicelib.http.routes import (
 )
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import Consumer, RunSizes, catch_up, measure_lag
-from chalicelib.services.consumers.for_each import for_each, for_each_in_time, raise_all
-from chalicelib.services.consumers.projector import projector
+from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.notifications.deliverer import Deliverer
@@ -87,8 +86,9 @@ def ingest(event: dict[str, Any], context: object) -> dict[str, Any]:
 @app.lambda_function(name="project")
 def project(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Update the views of the logs that the stream reports."""
-    views = get_components().stores.views
-    unfinished = _consume(projector(views), streams.logs_to_project(event), views, "ProjectLag", context)
+    components = get_components()
+    logs, views = streams.logs_to_project(event), components.stores.views
+    unfinished = _consume(components.consumers.projector, logs, views, "ProjectLag", context)
     return streams.partial_batch_response(event, unfinished)
 
 
@@ -117,16 +117,16 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 
 @app.lambda_function(name="clean")
-def clean(event: dict[str, Any], context: object) -> None:
-    """Close jobs that have been silent for too long, in the logs of all organizations."""
-    del event, context
-    components = get_components()
-    servers = [organization.server for organization in components.log.organizations.all()]
+def clean(event: dict[str, Any], context: Any) -> None:
+    """Do the work of all organizations whose time has come: close jobs that have been silent for too long."""
+    del event
+    due = get_components().consumers.due
 
-    def close_silent_jobs(server: int) -> None:
-        components.jobs.timeouts.run(server, _expired_head(components, server))
+    def has_time() -> bool:
+        return bool(context.get_remaining_time_in_millis() > MIN_REMAINING_MS)
 
-    for_each(servers, close_silent_jobs, on_error=raise_all)
+    while has_time() and due.run(has_time, on_error=raise_all):
+        pass
 
 
 @app.lambda_function(name="export")

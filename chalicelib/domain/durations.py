@@ -3,10 +3,11 @@
 import re
 from typing import Annotated
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, WithJsonSchema
 
-from chalicelib.domain.json_schema import JsonSchema, named_schema, pattern_of
+from chalicelib.domain.json_schema import NAMED_SCHEMA, JsonSchema, pattern_of
 
+MAX_SECONDS = 10**12
 _NUMBER = r"\d{1,12}(?:\.\d{1,9})?"
 _PLAIN = re.compile(rf"(?P<s>{_NUMBER})s?", re.ASCII)
 _UNITS = re.compile(rf"(?=\d)(?:(?P<h>\d{{1,9}})h)?(?:(?P<m>\d{{1,9}})m)?(?:(?P<s>{_NUMBER})s)?", re.ASCII)
@@ -19,7 +20,9 @@ _SECONDS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 
 
 def parse(value: object) -> float:
-    """Seconds of a text such as `60`, `60s`, `0.5s`, `1h2m3s`, `PT1M`, `P1D` or `infinite`."""
+    """Seconds of a number, or of a text such as `60`, `60s`, `0.5s`, `1h2m3s`, `PT1M`, `P1D` or `infinite`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < MAX_SECONDS:
+        return float(value)
     text = str(value)
     if text == "infinite":
         return float("inf")
@@ -47,4 +50,12 @@ DURATION_SCHEMA: JsonSchema = {
     "pattern": pattern_of(_PLAIN, _UNITS, _ISO, "infinite"),
     "examples": ["0.5s"],
 }
-Duration = Annotated[float, BeforeValidator(parse), named_schema("Duration", DURATION_SCHEMA)]
+
+
+def duration_schema(min_s: float = 0, **restrictions: JsonSchema) -> WithJsonSchema:
+    """Annotation for durations: a text with `restrictions`, or in JSON also a number of seconds."""
+    seconds: JsonSchema = {"type": "number", "minimum": min_s, "exclusiveMaximum": MAX_SECONDS}
+    return WithJsonSchema({"anyOf": [{NAMED_SCHEMA: {"Duration": DURATION_SCHEMA}, **restrictions}, seconds]})
+
+
+Duration = Annotated[float, BeforeValidator(parse), duration_schema()]

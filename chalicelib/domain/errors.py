@@ -16,9 +16,11 @@ AnnalsError
 │   └── KeyTaken                the idempotency key is already in use
 ├── Busy                        too many concurrent writers: nothing was written
 ├── Unavailable                 the store or the token issuer did not respond: the outcome is unknown
+│   └── ViewsReset              the views were damaged and are empty now: read again
 ├── Unwritable                  the disk is full or read-only: nothing was written
 ├── Unusable                    stored data is damaged or not from Annals
-│   └── LogBroken               the stored log is inconsistent
+│   ├── LogBroken               the stored log is inconsistent
+│   └── DamagedRecord           the content of a view record does not match its checksum
 └── NotDelivered                a channel did not accept a message: retry later
     ├── RateLimited             the channel accepts no more messages for now: wait, then retry
     └── Undeliverable           the channel will never accept it: do not retry
@@ -117,6 +119,10 @@ class Unavailable(AnnalsError):
     """The store or the token issuer did not respond in time. The operation may or may not have happened."""
 
 
+class ViewsReset(Unavailable):
+    """The file of the views was damaged and has been emptied. The log still has everything: read again."""
+
+
 class Unwritable(AnnalsError):
     """The store rejects writes because its disk is full or read-only. Nothing was written."""
 
@@ -127,6 +133,16 @@ class Unusable(AnnalsError):
 
 class LogBroken(Unusable):
     """The stored log is inconsistent. Reading on could skip or repeat events."""
+
+
+class DamagedRecord(Unusable):
+    """The content of a view record does not match its checksum. `version` is the stored one, which may be wrong."""
+
+    def __init__(self, view: str, item: str, version: int) -> None:
+        super().__init__(f"record '{item}' of view '{view}' is damaged: its checksum is wrong")
+        self.view = view
+        self.item = item
+        self.version = version
 
 
 class NotDelivered(AnnalsError):

@@ -7,10 +7,11 @@ returns None for requests that are invalid or have less common fields. pydantic 
 from functools import lru_cache
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, MsgspecError, Struct, field
+from msgspec import UNSET, Meta, MsgspecError, Struct, UnsetType, field
 from msgspec.json import Decoder, Encoder
 
 from chalicelib.domain import timestamps
+from chalicelib.domain.events.event import MAX_TAG_CHARS, MAX_TAGS
 from chalicelib.domain.events.event_type import MAX_SUBTYPES, MAX_TYPE_OR_KEY_BYTES, RESERVED_CHARACTERS
 from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS
 
@@ -20,6 +21,9 @@ _MAX_BRACKETS = 150
 """JSON with this many brackets is not nested too deep for any parser."""
 _MAX_UNCHECKED_CHARS = 2 * _MAX_BRACKETS
 """JSON of this length has at most `_MAX_BRACKETS` opening brackets."""
+
+
+_Tag = Annotated[str, Meta(min_length=1, max_length=MAX_TAG_CHARS)]
 
 
 class _Payload(Struct, forbid_unknown_fields=True, gc=False):
@@ -34,6 +38,8 @@ class _Event(Struct, forbid_unknown_fields=True, gc=False):
     key: Annotated[str, Meta(min_length=1, max_length=_MAX_CHARS)] | None = None
     source_timestamp: Any = field(default=None, name="sourceTimestamp")
     payload: _Payload | None = None
+    tags: Annotated[list[_Tag], Meta(max_length=MAX_TAGS)] | UnsetType | None = UNSET
+    """Left out of the encoded event unless it is set."""
 
 
 class _Request(Struct, forbid_unknown_fields=True, gc=False):
@@ -51,6 +57,8 @@ def parse_simple_append(body: bytes) -> tuple[str, ...] | None:
         for event in events:
             if event.source_timestamp is not None:
                 event.source_timestamp = timestamps.iso(timestamps.parse(event.source_timestamp))
+            if event.tags is not UNSET:
+                event.tags = list(dict.fromkeys(event.tags or ())) or UNSET
         if not all(map(_is_valid_type, {event.type for event in events})):
             return None
         lines = _encoder.encode_lines(events)

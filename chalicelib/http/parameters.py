@@ -2,16 +2,17 @@
 
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field, TypeAdapter, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
-from chalicelib.domain.durations import DURATION_SCHEMA, Duration
+from chalicelib.domain.durations import Duration, duration_schema
 from chalicelib.domain.errors import BadInput
-from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.event import NewEvent, Tags
 from chalicelib.domain.events.ids import EventId, Id
-from chalicelib.domain.json_schema import named_schema
+from chalicelib.domain.json_schema import with_members
 from chalicelib.domain.log.append import AppendCondition, check_event_count, check_idempotency_key
 from chalicelib.domain.model import Model, WholeNumber
 from chalicelib.domain.queries.event_filter import Keys, Patterns, Selection
+from chalicelib.domain.queries.event_query import EventQuery, Items, check_terms, select_any
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.domain.timestamps import Timestamp
 
@@ -22,11 +23,40 @@ TOO_SHORT_HEARTBEAT_PATTERN = r"^(?!infinite)[^1-9]*(?:\.00[0-9]*)?[^1-9]*$"
 _EVENT_ID: TypeAdapter[int] = TypeAdapter(EventId)
 
 
+class ConditionRequest(Model):
+    """Refuse the append if an event after `after` matches, so that no publisher acts on outdated knowledge."""
+
+    fail_if_events_match: EventQuery = Field(alias="failIfEventsMatch")
+    after: EventId | None = None
+    after_position: EventId | None = Field(None, alias="afterPosition")
+
+
 class AppendRequest(Model):
     """The body of `POST /events`."""
 
+    model_config = ConfigDict(
+        json_schema_extra={"if": with_members("condition"), "then": {"properties": {"events": {"minItems": 1}}}}
+    )
+
     events: Annotated[tuple[NewEvent, ...], BeforeValidator(check_event_count)]
-    condition: AppendCondition | None = None
+    condition_request: ConditionRequest | None = Field(None, alias="condition")
+
+    @model_validator(mode="after")
+    def _check_condition_has_events(self) -> Self:
+        if self.condition_request is not None and not self.events:
+            raise ValueError("a condition needs events to append; leave it out, or add events")
+        return self
+
+    @property
+    def condition(self) -> AppendCondition | None:
+        request = self.condition_request
+        if request is None:
+            return None
+        return AppendCondition(
+            fail_if_events_match=request.fail_if_events_match.selection,
+            after=request.after or 0,
+            after_position=request.after_position,
+        )
 
 
 class PublishRequest(AppendRequest):
@@ -62,7 +92,7 @@ Limit = Annotated[
 Heartbeat = Annotated[
     Duration,
     AfterValidator(_check_heartbeat),
-    named_schema("Duration", DURATION_SCHEMA, **{"not": {"pattern": TOO_SHORT_HEARTBEAT_PATTERN}}),
+    duration_schema(MIN_HEARTBEAT_S, **{"not": {"pattern": TOO_SHORT_HEARTBEAT_PATTERN}}),
 ]
 
 
@@ -71,11 +101,18 @@ class FollowParameters(Model):
 
     after: EventId | None = None
     after_position: EventId | None = Field(None, alias="afterPosition")
+    before: EventId | None = None
     timeout: Duration = 0.0
     limit: Limit | None = None
     delay: Duration = 0.0
     torn_older: Duration | None = Field(None, alias="tornOlder")
     heartbeat: Heartbeat | None = None
+
+    @model_validator(mode="after")
+    def _check_before(self) -> Self:
+        if self.before is not None and (self.limit is None or self.limit > 0):
+            raise ValueError("before requires a negative limit: it continues a read of the newest events")
+        return self
 
 
 def resume_position(parameters: FollowParameters, last_event_id: str | None) -> int | None:
@@ -95,6 +132,22 @@ class FeedParameters(FollowParameters):
 
     types: Patterns | None = None
     keys: Keys | None = None
+    tags: Tags | None = None
+
+
+class EventQueryRequest(FollowParameters):
+    """The body of `POST /events/query`."""
+
+    items: Items | None = None
+
+    @model_validator(mode="after")
+    def _check_terms(self) -> Self:
+        check_terms(self.items or ())
+        return self
+
+    @property
+    def selection(self) -> Selection:
+        return select_any(self.items or ())
 
 
 CursorText = Annotated[str, Field(min_length=1, max_length=4_000)]
@@ -197,6 +250,23 @@ class SignInRequest(Model):
     """The body of a sign-in: the code that the server printed."""
 
     code: Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class HealthParameters(Model):
+    """The query of the health check. The next page starts after the last server number."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=100)] = 10
+    after: Annotated[WholeNumber, Field(ge=0, lt=2**40)] = 0
+
+
+class SystemParameters(Model):
+    """The query of the system's status. With `limit` or `after`, the organizations are ordered by name.
+
+    The next page starts after the last name.
+    """
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] | None = None
+    after: Annotated[str, Field(max_length=200)] = ""
 
 
 class NoParameters(Model):

@@ -29,12 +29,14 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.KeyTaken: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.ViewsReset: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unwritable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotDelivered: HTTPStatus.BAD_GATEWAY,
     errors.RateLimited: HTTPStatus.BAD_GATEWAY,
     errors.Undeliverable: HTTPStatus.BAD_GATEWAY,
     errors.Unusable: HTTPStatus.INTERNAL_SERVER_ERROR,
     errors.LogBroken: HTTPStatus.INTERNAL_SERVER_ERROR,
+    errors.DamagedRecord: HTTPStatus.INTERNAL_SERVER_ERROR,
 }
 _TITLES: Mapping[int, str] = {413: "Request Entity Too Large", 422: "Unprocessable Entity"}
 """Titles of statuses that Python 3.13 renamed. Clients get the same titles from every Python."""

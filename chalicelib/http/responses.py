@@ -103,16 +103,17 @@ def append_value(outcome: Appended | Head) -> dict[str, Any]:
     return value
 
 
-def event_seq(seq: EventSeq, with_position: bool = False) -> Response:
-    """A page of a feed as JobScheduler's EventSeq. Only the feed of core events has positions."""
-    position = _position_json(seq.position if with_position else None)
+def event_seq(seq: EventSeq, is_core: bool = False) -> Response:
+    """A page of a feed as JobScheduler's EventSeq. In feeds of core events it has two members more."""
     match seq:
-        case NonEmpty(event_id, wires):
-            text = f'{{"TYPE":"NonEmpty","eventId":{event_id}{position},"eventSnapshots":[{",".join(wires)}]}}'
+        case NonEmpty(event_id, wires, more_follows):
+            facts = f'"eventId":{event_id}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"NonEmpty",{facts},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
-            text = _torn_json(event_id, position)
-        case Empty(last_event_id):
-            text = f'{{"TYPE":"Empty","eventId":{last_event_id},"lastEventId":{last_event_id}{position}}}'
+            text = _torn_json(event_id, _core_facts(seq, more_follows=True) if is_core else "")
+        case Empty(last, more_follows):
+            facts = f'"eventId":{last},"lastEventId":{last}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"Empty",{facts}}}'
     return Response(text, JSON, 200)
 
 
@@ -260,8 +261,12 @@ def _events_json(texts: Iterable[str], event_id: int, position: int | None = Non
     return f'{{"events":[{",".join(texts)}]{_position_json(position)},"eventId":{event_id}}}'
 
 
-def _torn_json(event_id: int, position: str = "") -> str:
-    return f'{{"TYPE":"Torn","eventId":{event_id}{position}}}'
+def _torn_json(event_id: int, facts: str = "") -> str:
+    return f'{{"TYPE":"Torn","eventId":{event_id}{facts}}}'
+
+
+def _core_facts(seq: EventSeq, more_follows: bool) -> str:
+    return f',"moreFollows":{"true" if more_follows else "false"}{_position_json(seq.position)}'
 
 
 def _position_json(position: int | None) -> str:

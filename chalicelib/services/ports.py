@@ -73,6 +73,9 @@ class Views(Protocol):
     def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         """Apply each change independently. Return those refused because the stored record has changed meanwhile."""
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        """Delete records, whatever their versions. Missing ones are ignored."""
+
     def drop(self, view: str) -> int:
         """Delete a batch of records of a view and return its size. Call again until it returns 0."""
 

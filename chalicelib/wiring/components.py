@@ -4,7 +4,7 @@
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
@@ -12,7 +12,11 @@ from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
+from chalicelib.services.consumers.consumer import Consumer
+from chalicelib.services.consumers.due_index import DueIndex
+from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
+from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import JobPublisher
 from chalicelib.services.jobs.job_timeouts import JobTimeouts
 from chalicelib.services.log.appender import Appender
@@ -43,6 +47,8 @@ class Stores:
     """Delete a batch of commits of a log up to a session and return its size. On AWS the table's TTL deletes them."""
     has_external_writes: Callable[[], bool]
     """Whether another process may have written to the log since the previous call."""
+    last_sessions: Callable[[], Mapping[int, int]]
+    """The last session of each log, by server. On AWS the stream reports the logs that grow."""
     close: Callable[[], None]
     has_receipts_in_views: bool
     """Whether the views contain the idempotency keys. On one machine the log has an index of them."""
@@ -62,11 +68,18 @@ class LogServices:
 
 
 @dataclass(frozen=True, slots=True)
+class ConsumerServices:
+    """Build the views, and do the work whose time has come."""
+
+    projector: Consumer
+    due: DueIndex
+
+
+@dataclass(frozen=True, slots=True)
 class JobServices:
-    """Publish job events, close silent jobs and serve the feeds of push jobs."""
+    """Publish job events and serve the feeds of push jobs."""
 
     publisher: JobPublisher
-    timeouts: JobTimeouts
     push_feeds: PushFeeds
 
 
@@ -99,6 +112,7 @@ class Components:
     measure: Measure
     stores: Stores
     log: LogServices
+    consumers: ConsumerServices
     jobs: JobServices
     notifications: NotificationServices
     auth: AuthServices
@@ -120,7 +134,7 @@ def build_log_services(
     appender: Appender,
     publisher: Publisher,
 ) -> LogServices:
-    organizations = Organizations(reader.log, appender)
+    organizations = Organizations(reader.log, appender, reader)
     return LogServices(
         reader=reader,
         retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
@@ -146,15 +160,20 @@ def build_components(
         measure=measure,
         stores=stores,
         log=log,
-        jobs=_build_job_services(settings, clock, measure, stores, log),
+        consumers=_build_consumer_services(settings, clock, stores, log),
+        jobs=_build_job_services(settings, clock, measure, log),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
 
-def _build_job_services(
-    settings: Settings, clock: Clock, measure: Measure, stores: Stores, log: LogServices
-) -> JobServices:
+def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
+    timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
+    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
+    return ConsumerServices(projector(stores.views, stores.has_receipts_in_views, due.enter), due)
+
+
+def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log: LogServices) -> JobServices:
     feed_settings = FeedSettings(
         settings.keep_alive_s,
         settings.wait_complete_s,
@@ -165,7 +184,6 @@ def _build_job_services(
     )
     return JobServices(
         publisher=JobPublisher(log.publisher, log.reader, log.retention, clock, log.appender.has_receipt),
-        timeouts=JobTimeouts(log.reader, stores.views, log.publisher, clock, settings.clean_timeout_s),
         push_feeds=PushFeeds(log.reader, log.retention, clock, feed_settings, measure),
     )
 

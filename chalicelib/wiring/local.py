@@ -9,6 +9,7 @@ from pathlib import Path
 from chalicelib.adapters.sqlite import outbox as sqlite_outbox
 from chalicelib.adapters.sqlite import views as sqlite_views
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.disposable import DisposableDatabase
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.log_upgrade import BATCH_COMMITS, upgrade_log
@@ -50,7 +51,7 @@ def build(settings: Settings, clock: Clock) -> Components:
 def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
     upgrade_log(folder / "annals.sqlite", _log_progress)
     database = Database(folder / "annals.sqlite", busy_timeout_s=LOG_BUSY_TIMEOUT_S)
-    views_database = Database(folder / "views.sqlite", sqlite_views.SCHEMA, durable=False)
+    views_database = DisposableDatabase(folder / "views.sqlite", sqlite_views.SCHEMA)
     # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
     # outbox file.
     outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
@@ -69,6 +70,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
         outbox=sqlite_outbox.SqliteOutbox(outbox_database, clock),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
+        last_sessions=log.last_sessions,
         close=close,
         has_receipts_in_views=False,
     )

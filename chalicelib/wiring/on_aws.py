@@ -48,6 +48,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         outbox=SqsOutbox(partial(service_client, SQS), settings.outbox_queue_url, views, clock=clock),
         delete_commits=lambda _server, _session: 0,
         has_external_writes=lambda: True,
+        last_sessions=dict,
         close=lambda: None,
         has_receipts_in_views=True,
     )

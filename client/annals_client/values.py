@@ -49,6 +49,8 @@ class NewEvent:
     payload: Payload | None = None
     source_timestamp: datetime | None = None
     """When the event happened. Needs a time zone."""
+    tags: Sequence[str] = ()
+    """What the event concerns, such as `show:1`. Filters and conditions can select events by their tags."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ class Event:
     payload: Payload | None
     position: int | None = None
     """Counts the events of the log without gaps, from 1. None: unknown, because the server or the event is too old."""
+    tags: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -72,12 +75,26 @@ class Event:
 
 
 @dataclass(frozen=True, slots=True)
+class Item:
+    """Events that have one of the types, one of the keys and all of the tags. None matches any."""
+
+    types: Sequence[str] | None = None
+    keys: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Condition:
-    """Reject the publication if an event after `after` has one of the types and one of the keys. None matches any."""
+    """Reject the publication if an event after `after` has one of the types, one of the keys and all of the tags.
+
+    None matches any. With `items`, an event is rejected if it matches at least one of them.
+    """
 
     types: Sequence[str] | None = None
     keys: Sequence[str] | None = None
     after: int = 0
+    tags: Sequence[str] | None = None
+    items: Sequence[Item] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +124,8 @@ class Newest:
 
     events: tuple[Event, ...]
     event_id: int
+    more_follows: bool = False
+    """Whether there may be earlier events. Read them with `before`, the `event_id` of the first event."""
 
 
 @dataclass(frozen=True, slots=True)

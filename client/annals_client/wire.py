@@ -11,6 +11,7 @@ from annals_client.values import (
     Event,
     Id,
     Ignored,
+    Item,
     Json,
     NewEvent,
     Payload,
@@ -50,14 +51,32 @@ def new_event_json(event: NewEvent | Mapping[str, Any]) -> Mapping[str, Any]:
         document["sourceTimestamp"] = format_time(event.source_timestamp)
     if event.payload is not None:
         document["payload"] = payload_json(event.payload)
+    if event.tags:
+        document["tags"] = as_list(event.tags)
     return document
 
 
 def condition_json(condition: Condition) -> Mapping[str, Any]:
-    # None is left out: an empty list would match nothing.
-    filters = {"types": condition.types, "keys": condition.keys}
-    selected = {name: as_list(values) for name, values in filters.items() if values is not None}
+    selected = filter_lists(Item(condition.types, condition.keys, condition.tags))
+    if condition.items is not None:
+        if selected:
+            raise ValueError("give either items, or types, keys and tags")
+        return {"failIfEventsMatch": {"items": items_json(condition.items)}, "after": condition.after}
     return {"failIfEventsMatch": selected, "after": condition.after}
+
+
+def items_json(items: Sequence[Item]) -> list[dict[str, list[str]]]:
+    return [filter_lists(item) for item in items]
+
+
+def filter_lists(item: Item) -> dict[str, list[str]]:
+    """The lists that are given, by name. Raises `ValueError` for an empty list."""
+    lists = {"types": item.types, "keys": item.keys, "tags": item.tags}
+    given = {name: as_list(values) for name, values in lists.items() if values is not None}
+    empty = [name for name, values in given.items() if not values]
+    if empty:
+        raise ValueError(f"{empty[0]} is empty and would select nothing. Leave it out to select everything")
+    return given
 
 
 def payload_json(payload: Payload) -> Mapping[str, Any]:
@@ -78,6 +97,7 @@ def event_json(event: Event) -> Mapping[str, Any]:
         "key": event.key,
         "sourceTimestamp": None if source is None else format_time(source),
         "payload": None if event.payload is None else payload_json(event.payload),
+        "tags": list(event.tags),
     }
 
 
@@ -92,6 +112,7 @@ def parse_event(document: Mapping[str, Any]) -> Event:
         source_timestamp=None if source is None else datetime.fromisoformat(source),
         payload=_parse_payload(document["payload"]),
         position=document.get("position"),
+        tags=tuple(document.get("tags", ())),
     )
 
 

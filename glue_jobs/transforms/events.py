@@ -1,8 +1,8 @@
 """Parses the events of commits into Arrow tables, one row per event.
 
 A commit's body is a JSON array with one event per line: `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`, in this
-order. Tags may follow, and are not part of the history. The payload is copied as text, and only the fields before it
-are parsed, which halves the work.
+order. The payload is copied as text, and only the fields before it are parsed, which halves the work. Some events have
+`"tags":[…]` behind the payload. The history does not contain them.
 """
 
 import zlib
@@ -34,8 +34,8 @@ DAY_US: Final = 86_400_000_000
 _HEAD: Final = pa.schema([("type", pa.list_(pa.string())), ("key", pa.string()), ("sourceTimestamp", pa.string())])
 _PAYLOAD: Final = ',"payload":'
 """Quotes in strings are escaped, so this cannot occur in a key or subtype."""
-_TAGS: Final = ',"tags":['
-"""Begins the last member of an event with tags. A payload ends with a brace, so only such an event ends with `]}`."""
+_TAGS: Final = b',"tags":['
+"""The same holds for tags, so the last occurrence in a line that ends with `]}` begins the tags."""
 _END: Final = "}\n"
 
 
@@ -62,7 +62,7 @@ def parse_events(commits: pa.RecordBatch) -> pa.Table:
 
 
 class _Lines:
-    """Lines with one event each, and the lengths of their parts: head, payload name, payload, tags, end."""
+    """Lines with one event each, and the lengths of their five parts: head, payload name, payload, tags, end."""
 
     def __init__(self, text: bytes, count: int) -> None:
         self._bytes = np.frombuffer(text, dtype=np.uint8)
@@ -73,15 +73,9 @@ class _Lines:
             line = int(np.flatnonzero(head < 0)[0])
             shown = text[offsets[line] : offsets[line + 1]].decode(errors="replace").strip()
             raise HistoryError(f"an event has no payload: {shown[:200]}")
-        fixed = np.full(count, len(_PAYLOAD)), np.full(count, len(_END))
-        payload = np.diff(offsets) - head - fixed[0] - fixed[1]
-        tags = np.zeros(count, dtype=payload.dtype)
-        ends = offsets[1:] - len(_END) - 1
-        for line in np.flatnonzero(self._bytes[ends] == ord("]")) if count else ():
-            start, end = int(offsets[line]), int(offsets[line + 1])
-            position = text.rfind(_TAGS.encode(), start, end)
-            tags[line] = end - len(_END) - position if position > 0 else 0
-        self._lengths = np.column_stack((head, fixed[0], payload - tags, tags, fixed[1]))
+        name, end = np.full(count, len(_PAYLOAD)), np.full(count, len(_END))
+        tags = self._tags_lengths(text, offsets[:-1] + head + name, offsets[1:] - end)
+        self._lengths = np.column_stack((head, name, np.diff(offsets) - head - name - tags - end, tags, end))
 
     def heads(self) -> pa.Table:
         """The parsed fields before the payload."""
@@ -105,6 +99,14 @@ class _Lines:
         if not pc.all(pc.or_(is_null, is_object)).as_py():
             raise HistoryError("the payload of an event is neither null nor an object")
         return pc.if_else(is_null, pa.scalar(None, pa.string()), texts)
+
+    def _tags_lengths(self, text: bytes, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+        """The length of the tags in each line, between the start of its payload and its end."""
+        lengths = np.zeros(len(starts), dtype=starts.dtype)
+        for line in np.flatnonzero(self._bytes[ends - 1] == ord("]")):
+            found = text.rfind(_TAGS, starts[line], ends[line])
+            lengths[line] = ends[line] - found if found >= 0 else 0
+        return lengths
 
     def _select_parts(self, head: bool, payload: bool, end: bool) -> bytes:
         """The selected parts of all lines."""

@@ -19,8 +19,8 @@ from chalicelib.settings import Settings
 from infra.server import local_tokens, logging
 from infra.server.data_directory import open_data_directory
 from infra.server.startup import (
+    check_checkpoints,
     check_sqlite,
-    delete_unusable_views,
     exit_on_error,
     open_components,
     rewind_consumers,
@@ -62,7 +62,6 @@ def main() -> None:
     from infra.server.http.server import MAX_BLOCKING_THREADS, WORKER_THREADS, Server  # noqa: PLC0415
     from infra.server.processes.supervisor import WorkerProcess  # noqa: PLC0415
 
-    exit_on_error(lambda: delete_unusable_views(data_dir))
     components = open_components()
     settings = components.settings
     notifier = cast(CommitNotifier, components.log.notifier)
@@ -120,6 +119,7 @@ def _prepare(components: "Components") -> None:
     from chalicelib.domain.errors import BadInput  # noqa: PLC0415
     from infra.server.observers_file import apply_observers_file  # noqa: PLC0415
 
+    check_checkpoints(components)
     rewind_consumers(components)
     organizations = components.log.organizations
     organizations.create(FIRST_ORGANIZATION)

@@ -6,19 +6,19 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar, cast
 
-from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
-from chalicelib.adapters.sqlite.views import SCHEMA
+from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.errors import AnnalsError, Unusable
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
 from chalicelib.services.admin import recovery
+from chalicelib.services.jobs.job_timeouts import delete_retired_records
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, get_components
 
 T = TypeVar("T")
 
-LOG, OUTBOX, VIEWS = "annals.sqlite", "outbox.sqlite", "views.sqlite"
+LOG, OUTBOX = "annals.sqlite", "outbox.sqlite"
 
 _log = logging.getLogger("annals")
 
@@ -56,9 +56,20 @@ def rewind_consumers(components: Components) -> None:
     for organization in components.log.organizations.all():
         servers += [organization.server, inbox_log(organization.server)]
     for server in servers:
+        delete_retired_records(server, stores.views)
         rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)
         for message in rewinds:
             _log.warning("the log is shorter than before, perhaps after %s was restored: %s", LOG, message)
+
+
+def check_checkpoints(components: Components) -> None:
+    """Raise `Unusable` if the positions of the observers are damaged. They would notify again of all events."""
+    try:
+        cast(SqliteViews, components.stores.progress).check()
+    except Unusable as damage:
+        raise Unusable(
+            f"{OUTBOX} is damaged: {damage}. Run `annals check`, then restore it from a backup (docs/operations.md)"
+        ) from damage
 
 
 def exit_on_error(action: Callable[[], T]) -> T:
@@ -69,14 +80,3 @@ def exit_on_error(action: Callable[[], T]) -> T:
         sys.exit(f"annals: {error}")
     except OSError as error:
         sys.exit(f"annals: {error.filename or 'cannot listen'}: {error.strerror or error}")
-
-
-def delete_unusable_views(data_dir: Path) -> None:
-    """Delete views that cannot be opened: the log rebuilds them. Only for the process that starts first."""
-    path = data_dir / VIEWS
-    try:
-        Database(path, SCHEMA, durable=False).close()
-    except Unusable as error:
-        _log.warning("the views cannot be opened and are rebuilt from the log: %s", error)
-        for file in (path, Path(f"{path}-wal"), Path(f"{path}-shm")):
-            file.unlink(missing_ok=True)

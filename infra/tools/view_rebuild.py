@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
 from chalicelib.services.consumers.projector import rebuild
+from chalicelib.services.jobs.job_timeouts import delete_retired_records
 from chalicelib.wiring import Components
 from infra.tools.progress import Progress
 
@@ -22,8 +23,10 @@ def rebuild_after(kept: Head, components: Components, progress: Callable[[int], 
     """
     if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
         return False
-    stores = components.stores
-    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, stores.has_receipts_in_views)
+    stores, due = components.stores, components.consumers.due
+    with_receipts = stores.has_receipts_in_views
+    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, with_receipts, due.enter)
+    delete_retired_records(kept.server, stores.views)
     return True
 
 

@@ -35,6 +35,18 @@ def test_publish_prints_event(shell: Shell, member: Member) -> None:
     assert stored["payload"] == {"type": "json", "data": {"by": "anna"}}
 
 
+def test_publish_and_follow_by_tags(shell: Shell, member: Member) -> None:
+    seat = ("publish", "seat/taken", "--tag", "show:1", "--tag", "seat:12")
+    free = ("--fail-if-tags", "seat:12", "--fail-if-tags", "show:1")
+    assert [shell.annals(*seat, *free).code for _ in range(2)] == [exits.OK, exits.CONFLICT]
+    shell.annals("publish", "show/ended", "--tag", "show:1")
+    [taken, ended] = member.read_log()["events"]
+    assert (taken["tags"], ended["tags"]) == (["show:1", "seat:12"], ["show:1"])
+    assert shell.annals("follow", "--no-wait", "--json", "--tags", "show:1").values == [taken, ended]
+    assert shell.annals("follow", "--no-wait", "--json", "--tags", "show:1", "--tags", "seat:12").values == [taken]
+    assert "seat/taken  -  #show:1 #seat:12\n" in shell.annals("follow", "--no-wait", "-n", "2").out
+
+
 @pytest.mark.parametrize(
     "text",
     [

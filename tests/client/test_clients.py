@@ -15,6 +15,7 @@ from annals_client import (
     ConditionFailed,
     Event,
     Id,
+    Item,
     Json,
     KeyReused,
     NewEvent,
@@ -55,6 +56,7 @@ def test_publish_stores_events_as_returned(annals: Annals, member: Member) -> No
             NewEvent(["photo"], payload=Binary("jpeg", b"\xff\x00")),
             NewEvent("null", payload=Json(None)),
             {"type": ["as", "it", "is"]},
+            NewEvent("tagged", tags=["b", "a", "b"]),
         ]
     )
     stored = member.read_log()["events"]
@@ -64,7 +66,9 @@ def test_publish_stores_events_as_returned(annals: Annals, member: Member) -> No
         ("photo", Binary("jpeg", b"\xff\x00")),
         ("null", Json(None)),
         ("as/it/is", None),
+        ("tagged", None),
     ]
+    assert [event.tags for event in published.events] == [(), (), (), (), ("b", "a")]
     assert (published.events[0].source_timestamp, published.is_repeated) == (SOURCE_TIME, False)
     assert published.event_id == stored[-1]["eventId"]
 
@@ -94,6 +98,52 @@ def test_publish_matching_condition_raises_condition_failed(annals: Annals) -> N
         annals.publish([seat], condition=free)
     assert (refusal.value.status, refusal.value.event_id) == (409, first.event_id)
     annals.publish([seat], condition=Condition(keys=["/seat/12"], after=first.event_id))
+
+
+SEAT = NewEvent("seat/taken", tags=["show:1", "seat:12"])
+ITEMS = [Item(types=["seat/taken"], tags=["show:1", "seat:12"]), Item(types=["show/ended"], tags=["show:1"])]
+
+
+@pytest.mark.parametrize("condition", [Condition(tags=["seat:12", "show:1"]), Condition(items=ITEMS)])
+@pytest.mark.parametrize(
+    ("event", "is_refused"),
+    [(SEAT, True), (NewEvent("seat/taken", tags=["show:1"]), False), (NewEvent("seat/freed", tags="seat:12"), False)],
+)
+def test_publish_condition_by_tags(annals: Annals, condition: Condition, event: NewEvent, is_refused: bool) -> None:
+    annals.publish([event])
+    if is_refused:
+        with pytest.raises(ConditionFailed):
+            annals.publish([SEAT], condition=condition)
+    else:
+        annals.publish([SEAT], condition=condition)
+
+
+def test_follow_selects_by_tags_and_items(annals: Annals) -> None:
+    annals.publish([SEAT, NewEvent("show/ended", tags=["show:1"]), NewEvent("note", "/a"), NewEvent("note", "/b")])
+    items = [Item(tags=["seat:12"]), Item(["note"], ["/b"])]
+    followed = [
+        annals.follow(tags=["show:1"], to_now=True),
+        annals.follow(tags="seat:12", to_now=True),
+        annals.follow(items=items, to_now=True),
+        annals.follow(items=[], to_now=True),
+    ]
+    assert [[event.event_id % 4 for event in events] for events in followed] == [
+        [event.event_id % 4 for event in events]
+        for published in [annals.newest(10).events]
+        for events in (published[:2], published[:1], (published[0], published[3]), published)
+    ]
+    assert [event.path for event in annals.newest(1, tags=["show:1"]).events] == ["show/ended"]
+    with pytest.raises(ValueError, match="give either items, or types, keys and tags"):
+        next(annals.follow(items=items, types=["a"]))
+
+
+def test_newest_returns_all_large_events_and_continues(annals: Annals) -> None:
+    events = [annals.publish([NewEvent("a", payload=Json("x" * 300_000))]).events[0] for _ in range(20)]
+    newest = annals.newest(18)
+    assert (newest.events, newest.more_follows, newest.event_id) == (tuple(events[2:]), True, events[-1].event_id)
+    rest = annals.newest(18, before=newest.events[0].event_id)
+    assert (rest.events, rest.more_follows) == (tuple(events[:2]), False)
+    assert (annals.newest(0).events, annals.newest(0).event_id) == ((), events[-1].event_id)
 
 
 def test_publish_reused_key_with_other_events_is_refused(annals: Annals) -> None:

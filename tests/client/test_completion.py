@@ -30,7 +30,7 @@ def test_completion_unique_prefix_is_completed(
 def test_completion_ambiguous_prefix_offers_all(shell: Shell, tmp_path: Path) -> None:
     script = shell.annals("completion", "bash").out
     assert shell_completion.bash(script, "annals rep", tmp_path) == {"replay", "report"}
-    assert shell_completion.bash(script, "annals follow --t", tmp_path) == {"--token", "--types"}
+    assert shell_completion.bash(script, "annals follow --t", tmp_path) == {"--tags", "--token", "--types"}
 
 
 @pytest.mark.parametrize("shell_name", SHELLS)

@@ -110,6 +110,10 @@ def append(annals: Installation) -> None:
     # These two jobs send no more events.
     post(_job("create", 303, props={"clean_timeout": "0"}), vocabulary="job")
     post(_job("create", 304, props={"clean_timeout": "0"}, params=LARGE), vocabulary="job")
+    # The deadline of this set is moved before it has passed.
+    for timeout in ("0", "3600"):
+        silent_set = {"event": "createJobSet", "id": 8, "node": "n1", "jobs": [], "props": {"clean_timeout": timeout}}
+        post({"events": [silent_set]}, vocabulary="job")
     annals.request("POST", "/events", {"events": []})
 
 
@@ -170,6 +174,7 @@ def read(annals: Installation) -> None:
     first = get("/events", query={"after": "0", "limit": "3"}, headers=acme)["eventSnapshots"][0]
     for query in ({"types": "noise/1"}, {"keys": "/noise/1"}, {"limit": "-3", "types": "noise/1"}, {"timeout": "0.01"}):
         get("/events", query={"after": str(first["eventId"]), **query}, headers=acme)
+    annals.request("POST", "/events/query", {"items": [{"keys": ["/noise/1"]}, {"tags": ["noise"]}]}, headers=acme)
     _read_as_hat(annals, first["id"])
     _read_as_jobscheduler(annals)
     routes: dict[str, dict[str, Any]] = {

@@ -278,7 +278,13 @@ def test_poll_returns_when_matching_event_arrives(member: Member, threads: Threa
         member.publish("noise")
     assert not poll.done()
     (wanted,) = member.publish("wanted")
-    assert poll.result(SOON_S) == {"TYPE": "NonEmpty", "eventId": wanted["eventId"], "eventSnapshots": [wanted]}
+    assert poll.result(SOON_S) == {
+        "TYPE": "NonEmpty",
+        "eventId": wanted["eventId"],
+        "moreFollows": False,
+        "position": wanted["position"],
+        "eventSnapshots": [wanted],
+    }
 
 
 def test_poll_without_events_times_out_with_position(member: Member) -> None:
@@ -286,7 +292,8 @@ def test_poll_without_events_times_out_with_position(member: Member) -> None:
     started_s = time.monotonic()
     answer = member.get("/events", types="wanted", after=0, timeout="1s")
     assert 1.0 <= time.monotonic() - started_s < SOON_S
-    assert answer == {"TYPE": "Empty", "eventId": last["eventId"], "lastEventId": last["eventId"]}
+    position = {"eventId": last["eventId"], "lastEventId": last["eventId"], "position": last["position"]}
+    assert answer == {"TYPE": "Empty", "moreFollows": False, **position}
 
 
 def test_event_source_reconnects_without_loss(member: Member, threads: ThreadPoolExecutor) -> None:
@@ -558,8 +565,8 @@ def test_api_routes_queries_to_reader_others_to_writer(deployment: Deployment) -
     assert {function for (method, _), function in functions.items() if method == "GET"} == {reader}
     assert {function for (method, _), function in functions.items() if method in ("PUT", "DELETE")} == {writer}
     query_paths = {path for (method, path), function in functions.items() if method == "POST" and function == reader}
-    queries = {"/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/master/api/{collection}"}
-    assert query_paths == queries
+    queries = {f"/events/{name}" for name in ("query", "latest", "timeseries", "server")}
+    assert query_paths == {*queries, "/jobscheduler/master/api/{collection}"}
     assert functions["POST", "/events"] == functions["POST", "/events/{vocabulary}"] == writer
     for function in ("Reader", "APIHandler"):
         assert [principal for principal, _ in _invokers(deployment, function)] == ["apigateway.amazonaws.com"]

@@ -15,6 +15,7 @@ from chalicelib.domain.log.append import (
     check_idempotency_key,
     encode_within_limits,
 )
+from chalicelib.domain.queries.event_filter import AnySelection, Selection
 from tests.builders import a_text, an_append
 from tests.serving import ROOT
 
@@ -60,6 +61,19 @@ def test_encode_limit_counts_bytes_not_characters() -> None:
     data = "漢" * (MAX_BYTES // 3)
     with pytest.raises(TooLarge, match=f"at most {MAX_BYTES} are allowed"):
         encode_within_limits([NewEvent.model_validate({"type": ["a"], "payload": {"type": "json", "data": data}})])
+
+
+def test_digest_without_tags_is_that_of_version_0_1() -> None:
+    """A publisher may repeat a request after an upgrade."""
+    condition = AppendCondition(fail_if_events_match=Selection(types=(("a",),), keys=("/k",)), after=7)
+    assert an_append((encode(AN_EVENT).decode(),), condition=condition).digest == "e9403570c957e9266dd1ab2264845d79"
+
+
+def test_digest_depends_on_every_item_of_condition() -> None:
+    item, other = Selection(tags=("a",)), Selection(tags=("b",))
+    selections = [item, other, *(AnySelection(items=items) for items in [(item, other), (other, item), (item, item)])]
+    conditions = [AppendCondition(fail_if_events_match=selection) for selection in selections]
+    assert len({an_append(("{}",), condition=condition).digest for condition in conditions}) == 5
 
 
 @pytest.mark.parametrize("data", [float("inf"), float("-inf"), float("nan")])

@@ -16,10 +16,15 @@ from chalicelib.domain.log.commit import Commit, next_commit, verify_contiguous,
 from tests.builders import a_commit, a_text, an_append
 
 TEXT = st.text(st.characters(codec="utf-8")) | st.sampled_from([",\n", '",\n"', "],[", "\u2028", "},\n{"])
-ENCODED = st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5).map(
-    lambda pairs: tuple(
-        encode(NewEvent.model_validate({"type": ["a"], "key": "k" + key, "payload": {"type": "json", "data": data}}))
-        for key, data in pairs
+TAGS = st.lists(st.sampled_from(["a", "]}", '"', "é"]), max_size=3)
+ENCODED = st.lists(st.tuples(TEXT, TEXT, TAGS), min_size=1, max_size=5).map(
+    lambda events: tuple(
+        encode(
+            NewEvent.model_validate(
+                {"type": ["a"], "key": "k" + key, "payload": {"type": "json", "data": data}, "tags": tags}
+            )
+        )
+        for key, data, tags in events
     )
 )
 

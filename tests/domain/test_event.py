@@ -22,6 +22,7 @@ JSON_VALUES = st.recursive(
 SUBTYPES = st.text(st.characters(codec="utf-8", exclude_characters="?*/"), min_size=1, max_size=20)
 TYPES = st.lists(SUBTYPES, max_size=4).map(tuple)
 KEYS = st.none() | st.text(st.characters(codec="utf-8"), min_size=1, max_size=50)
+TAGS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1, max_size=20), max_size=16, unique=True).map(tuple)
 MOMENTS = st.none() | st.integers(-(10**16), 10**16)
 
 
@@ -29,29 +30,32 @@ def a_json_event(data: Any) -> NewEvent:
     return NewEvent.model_validate({"type": ["a"], "payload": {"type": "json", "data": data}})
 
 
-@given(TYPES, KEYS, MOMENTS, JSON_VALUES)
-@example((), None, None, AWKWARD)
-@example((AWKWARD.replace("/", ""),), AWKWARD, -1, {AWKWARD: [AWKWARD]})
-@example((), None, None, [-0.0, 1e308, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0])
+@given(TYPES, KEYS, MOMENTS, JSON_VALUES, TAGS)
+@example((), None, None, AWKWARD, ())
+@example((AWKWARD.replace("/", ""),), AWKWARD, -1, {AWKWARD: [AWKWARD]}, (AWKWARD, "]}", '"],"tags":["'))
+@example((), None, None, [-0.0, 1e308, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0], ("a",))
 def test_decode_is_inverse_of_encode(
-    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
+    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any, tags: tuple[str, ...]
 ) -> None:
     sent = {
         "type": list(event_type),
         "key": key,
         "sourceTimestamp": None if source_us is None else {"s": source_us // 10**6, "us": source_us % 10**6},
         "payload": {"type": "json", "data": data},
+        "tags": tags,
     }
     text = encode(NewEvent.model_validate(sent)).decode()
     assert "\n" not in text
     assert "\r" not in text
     # repr distinguishes 1, 1.0 and True, == does not.
-    assert repr(decode(text)) == repr(EventFields(event_type, key, source_us, {"type": "json", "data": data}))
+    assert repr(decode(text)) == repr(EventFields(event_type, key, source_us, {"type": "json", "data": data}, tags))
 
 
-@given(TYPES, KEYS, MOMENTS, JSON_VALUES)
+@given(TYPES, KEYS, MOMENTS, JSON_VALUES, TAGS)
+@example((), None, None, {"tags": [[]]}, ())
+@example((), None, None, "]}", ("]}",))
 def test_wire_text_is_valid_json_for_any_event(
-    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any
+    event_type: tuple[str, ...], key: str | None, source_us: int | None, data: Any, tags: tuple[str, ...]
 ) -> None:
     event = NewEvent.model_validate(
         {
@@ -59,6 +63,7 @@ def test_wire_text_is_valid_json_for_any_event(
             "key": key,
             "sourceTimestamp": None if source_us is None else {"s": source_us // 10**6, "us": source_us % 10**6},
             "payload": {"type": "json", "data": data},
+            "tags": tags,
         }
     )
     wire = Event(Id(1, 7, 2), 1_478_257_656_606_001, 1_478_257_656_606_000, encode(event).decode()).wire_text
@@ -72,6 +77,7 @@ def test_wire_text_is_valid_json_for_any_event(
         "type": list(event_type),
         "key": key,
         "timestamp": "2016-11-04T11:07:36.606000Z",
+        "tags": list(tags),
     }
 
 
@@ -94,7 +100,16 @@ def test_wire_text_has_exactly_the_documented_members() -> None:
         "timestamp": "2016-11-04T11:07:36.606001Z",
         "sourceTimestamp": "2016-11-04T11:07:36.500000Z",
         "payload": {"type": "json", "data": {"success": "1"}},
+        "tags": [],
     }
+
+
+@pytest.mark.parametrize("payload", [None, {"type": "json", "data": ["]}"]}, {"type": "json", "data": {"tags": ["a"]}}])
+@pytest.mark.parametrize("tags", [None, [], ["a"], ["b", "a"]])
+def test_wire_text_always_has_tags(payload: object, tags: list[str] | None) -> None:
+    event = NewEvent.model_validate({"type": ["a"], "payload": payload, "tags": tags})
+    wire = json.loads(Event(Id(1, 7, 1), 7, 7, encode(event).decode()).wire_text)
+    assert (wire["payload"], wire["tags"]) == (payload, tags or [])
 
 
 @pytest.mark.parametrize(
@@ -112,6 +127,16 @@ def test_wire_text_has_exactly_the_documented_members() -> None:
         (
             {"type": ["a"], "key": "/k", "sourceTimestamp": {"s": 0, "us": 1}, "payload": None},
             '{"type":["a"],"key":"/k","sourceTimestamp":"1970-01-01T00:00:00.000001Z","payload":null}',
+        ),
+        ({"type": [], "tags": []}, '{"type":[],"key":null,"sourceTimestamp":null,"payload":null}'),
+        ({"type": [], "tags": None}, '{"type":[],"key":null,"sourceTimestamp":null,"payload":null}'),
+        (
+            {"type": [], "tags": ["b", "a", "b"]},
+            '{"type":[],"key":null,"sourceTimestamp":null,"payload":null,"tags":["b","a"]}',
+        ),
+        (
+            {"type": [], "payload": {"type": "json", "data": {}}, "tags": ['"é\n']},
+            '{"type":[],"key":null,"sourceTimestamp":null,"payload":{"type":"json","data":{}},"tags":["\\"é\\n"]}',
         ),
     ],
 )
@@ -173,6 +198,11 @@ def test_new_event_invalid_base64_is_rejected(data: str) -> None:
         ({"type": ["a"], "key": 5}, ("key",)),
         ({"type": ["a"], "key": ["k"]}, ("key",)),
         ({"type": ["a"], "sourceTimestamp": 5}, ("sourceTimestamp",)),
+        ({"type": ["a"], "tags": "a"}, ("tags",)),
+        ({"type": ["a"], "tags": [5]}, ("tags", 0)),
+        ({"type": ["a"], "tags": ["a", ""]}, ("tags", 1)),
+        ({"type": ["a"], "tags": ["x" * 201]}, ("tags", 0)),
+        ({"type": ["a"], "tags": [str(n) for n in range(17)]}, ("tags",)),
         ({"type": ["a"], "payload": 5}, ("payload",)),
         ({"type": ["a"], "payload": {}}, ("payload",)),
         ({"type": ["a"], "payload": {"type": "xml", "data": ""}}, ("payload",)),

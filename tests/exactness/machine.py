@@ -180,6 +180,42 @@ class ReadMachine(WriteMachine):
 
     @rule(
         index=log_indexes,
+        selection=strategies.selections,
+        position_number=st.none() | position_numbers,
+        before_number=st.none() | position_numbers,
+        limit=st.integers(-9, -1),
+        race=races,
+    )
+    def check_paging_backwards(
+        self,
+        index: int,
+        selection: Selection,
+        position_number: int | None,
+        before_number: int | None,
+        limit: int,
+        race: Race | None,
+    ) -> None:
+        log_model = self.models[index]
+        after = None if position_number is None else self._position(log_model, position_number)
+        before = None if before_number is None else self._position(log_model, before_number)
+        query = FeedQuery(log_model.server, selection, after, limit, before=before)
+        reader = self._reader(log_model, race)
+        seq = self._poll(reader, query)
+        end = seq.event_id if isinstance(seq, NonEmpty) else seq.last_event_id if isinstance(seq, Empty) else 0
+        expected = self._texts(log_model, selection, after or 0, end)[::-1]
+        assert end <= (log_model.last_event_id if before is None else max(before - 1, 0))
+        texts: list[str] = []
+        while isinstance(seq, NonEmpty):
+            texts += seq.texts
+            if not seq.more_follows:
+                break
+            query = replace(query, before=from_json(seq.texts[-1])["eventId"])
+            seq = self._poll(reader, query)
+        assert texts == expected
+        self.paths["paged back"] += len(texts) > -limit
+
+    @rule(
+        index=log_indexes,
         collection=strategies.collections,
         query=strategies.path_queries,
         races=st.tuples(races, races),
@@ -336,8 +372,7 @@ class ReadMachine(WriteMachine):
 
     @rule(
         index=log_indexes,
-        types=strategies.type_patterns,
-        keys=strategies.event_keys,
+        selection=strategies.item_queries,
         position_number=position_numbers,
         events=strategies.commit_events,
         race=races,
@@ -345,17 +380,13 @@ class ReadMachine(WriteMachine):
     def check_append_condition(
         self,
         index: int,
-        types: tuple[tuple[str, ...], ...] | None,
-        keys: tuple[str, ...] | None,
+        selection: Selection,
         position_number: int,
         events: list[NewEvent],
         race: Race | None,
     ) -> None:
         log_model = self.models[index]
-        selection, after = (
-            Selection(types=types, keys=keys),
-            min(self._position(log_model, position_number), log_model.last_event_id),
-        )
+        after = min(self._position(log_model, position_number), log_model.last_event_id)
         condition = AppendCondition(fail_if_events_match=selection, after=after)
         append = Append(log_model.server, encode_within_limits(events), f"request {next(self.requests)}", condition)
         reader = self._reader(log_model, race)
@@ -395,14 +426,17 @@ class ReadMachine(WriteMachine):
         """Compare a result with the model. `before` is the last EventId before the read."""
         after, limit = query.after or 0, query.limit
         match seq:
-            case NonEmpty(event_id, texts):
+            case NonEmpty(event_id, texts, more_follows):
                 expected = self._texts(log_model, query.selection, after, event_id)
                 if limit is not None and limit < 0:
+                    assert more_follows or len(texts) == len(expected)
                     expected = expected[: limit - 1 : -1]
                 assert texts == expected
+                assert len(texts) == abs(limit or 0) if more_follows else event_id >= before
                 assert event_id >= before or (limit is not None and 0 < limit == len(texts))
                 assert limit is None or 0 < len(texts) <= abs(limit)
-            case Empty(last_event_id):
+            case Empty(last_event_id, more_follows):
+                assert not more_follows
                 assert self._texts(log_model, query.selection, after, last_event_id) == []
                 assert before <= last_event_id <= log_model.last_event_id
             case Torn():

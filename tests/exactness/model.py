@@ -13,7 +13,7 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.objects.summary import ObjectSummary
-from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 
 States = dict[ObjectRef, State | None]
@@ -102,10 +102,15 @@ def existing_objects(states: States) -> dict[str, State]:
 
 
 def is_selected(event: Event, selection: Selection) -> bool:
-    event_type, key, _, _ = event.fields
-    if selection.types is not None and not any(type_matches(event_type, pattern) for pattern in selection.types):
+    if isinstance(selection, AnySelection):
+        return any(is_selected(event, item) for item in selection.items)
+    if isinstance(selection, EitherSelection):
+        halves = ((selection.first_after, selection.first), (selection.second_after, selection.second))
+        return any(event.event_id > after and is_selected(event, half) for after, half in halves)
+    event_type, key, _, _, tags = event.fields
+    if not set(selection.tags or ()) <= set(tags) or (selection.keys is not None and key not in selection.keys):
         return False
-    if selection.keys is not None and key not in selection.keys:
+    if selection.types is not None and not any(type_matches(event_type, pattern) for pattern in selection.types):
         return False
     if isinstance(selection, ObjectSelection):
         return any(

@@ -100,6 +100,9 @@ class RecordingViews:
     def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         return self._views.put(changes)
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self._views.delete(view, items)
+
     def drop(self, view: str) -> int:
         return self._views.drop(view)
 
@@ -133,6 +136,10 @@ class InterceptedViews:
             refused += self._views.put([change])
         self._paths["refused"] += len(refused)
         return refused
+
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self._hook()
+        self._views.delete(view, items)
 
     def drop(self, view: str) -> int:
         self._hook()

@@ -9,7 +9,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from tests.exactness import tally
 
@@ -117,8 +117,21 @@ malformed_events = st.builds(
 
 tally_events = st.sampled_from(["/job", "/a/chain,1", "/a/b"]).map(tally.new_event)
 
+TAGS = ["t:1", "t:2", "/job", "x:y"]
+
+
+def _tagged(event: NewEvent, tags: tuple[str, ...]) -> NewEvent:
+    return event.model_copy(update={"tags": tags})
+
+
+tagged_events = st.builds(
+    _tagged,
+    st.one_of(scheduler_events, core_events),
+    st.lists(st.sampled_from(TAGS), min_size=1, max_size=3, unique=True).map(tuple),
+)
+
 commit_events = st.lists(
-    st.one_of(scheduler_events, core_events, malformed_events, tally_events), min_size=1, max_size=5
+    st.one_of(scheduler_events, core_events, malformed_events, tally_events, tagged_events), min_size=1, max_size=5
 )
 
 _patterns = st.sampled_from(
@@ -167,7 +180,18 @@ paths = st.sampled_from(
 )
 path_queries = st.lists(paths, min_size=1, max_size=3).map(lambda texts: PathQuery.parse(*texts))
 event_keys = st.none() | st.lists(st.sampled_from([*_all_keys, "none"]), max_size=2).map(tuple)
+event_tags = st.none() | st.lists(st.sampled_from([*TAGS, "none"]), min_size=1, max_size=2, unique=True).map(tuple)
+items = st.builds(Selection, types=type_patterns, keys=event_keys, tags=event_tags)
+item_queries = items | st.lists(items, min_size=2, max_size=3).map(lambda items: AnySelection(items=tuple(items)))
+_far_positions = st.sampled_from([0, 0, 1_700_000_000_000_000])
 selections = st.one_of(
-    st.builds(Selection, types=type_patterns, keys=event_keys),
+    item_queries,
+    st.builds(
+        EitherSelection,
+        first=items,
+        first_after=_far_positions,
+        second=item_queries,
+        second_after=_far_positions,
+    ),
     st.builds(ObjectSelection, types=type_patterns, collection=collections, query=path_queries),
 )

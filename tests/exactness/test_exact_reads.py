@@ -38,6 +38,7 @@ REQUIRED_PATHS = (
     "rebuild crashed",
     "append refused",
     "append granted",
+    "paged back",
     "raced by append",
     "raced by project",
     "raced by catch up",
@@ -134,6 +135,9 @@ def _let_projectors_crash(machine: ReadMachine, write_number: int, crash: int) -
     machine.check_latest(types=None, servers=[0, 1], race=None)
     selection = Selection(types=(("rare",),))
     machine.check_commits_before(index=0, selection=selection, position_number=1, race=None)
+    machine.check_paging_backwards(
+        index=0, selection=selection, position_number=None, before_number=None, limit=-1, race=None
+    )
 
 
 def _race_readers(machine: ReadMachine, action: str) -> None:
@@ -148,4 +152,5 @@ def _race_readers(machine: ReadMachine, action: str) -> None:
         machine.check_commits_after(index=0, selection=selection, position_number=0, race=race)
     machine.check_position_at(index=0, position_number=7, race=race)
     for types in (("rare",), ("nothing",)):
-        machine.check_append_condition(index=0, types=(types,), keys=None, position_number=0, events=EVENTS, race=race)
+        selection = Selection(types=(types,))
+        machine.check_append_condition(index=0, selection=selection, position_number=0, events=EVENTS, race=race)

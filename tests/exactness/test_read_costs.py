@@ -8,12 +8,14 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.errors import ConditionFailed
 from chalicelib.domain.events.event import NewEvent
-from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, AppendCondition, encode_within_limits
 from chalicelib.domain.log.outcome import unwrap
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
+from chalicelib.domain.queries.event_filter import AnySelection, ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import Empty, NonEmpty
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
@@ -26,7 +28,7 @@ from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.ports import Views
 from chalicelib.services.reading.block_search import FIRST_BATCH
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.log_reader import SCAN_THRESHOLD, LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness.model import LogModel, is_selected
@@ -45,6 +47,10 @@ ALARMS = (100, 101, 640)
 """Sessions with an event of type alarm/fire."""
 RARE_KEY = (17, 333, 800, 801, 950)
 """Sessions with an event with key /rare."""
+RARE_TAG = (17, 444, 950)
+"""Sessions with an event with tag show:1. Some of them have an event with key /rare."""
+COMMON_TAG = range(400, COMMITS)
+"""Sessions with an event with tag common. They are more than the record of an object lists."""
 ORDERS = (5, 60, 700)
 """Sessions with an event of the order."""
 ORDER = ObjectRef("order", "/chain,1")
@@ -58,6 +64,7 @@ class MeteredReader:
 
     def __init__(self, log: CountingLog, views: Views, model: LogModel) -> None:
         self.log = log
+        self.views = views
         self.reader = LogReader(log, views)
         self.model = model
         self.retention = Retention(log, lambda: 0)
@@ -111,6 +118,68 @@ def metered(filled_log: tuple[SqliteLog, SqliteViews, LogModel]) -> MeteredReade
 def test_feed_by_key_fetches_only_commits_with_key(metered: MeteredReader, selection: Selection) -> None:
     assert metered.ids(selection) == metered.expected(selection)
     assert metered.log.fetched == len(RARE_KEY) + TAIL
+
+
+RARE, COMMON, KEY = Selection(tags=("show:1",)), Selection(tags=("common",)), Selection(keys=("/rare",))
+FIRE = Selection(types=(("alarm", "fire"),))
+TAG_QUERIES: dict[str, tuple[Selection, set[int]]] = {
+    "a tag": (RARE, set(RARE_TAG)),
+    "a tag and types": (Selection(tags=("show:1",), types=(("job", "*"),)), set(RARE_TAG)),
+    "two tags": (Selection(tags=("common", "show:1")), set(RARE_TAG)),
+    "a tag and a key": (Selection(tags=("show:1",), keys=("/rare",)), {17, 950}),
+    "a common tag and a key": (Selection(tags=("common",), keys=("/rare",)), set(RARE_KEY)),
+    "an unknown tag": (Selection(tags=("show:2",)), set()),
+    "an unknown tag and a common one": (Selection(tags=("common", "show:2")), set()),
+    "a tag or a key": (AnySelection(items=(RARE, KEY)), {*RARE_TAG, *RARE_KEY}),
+    "a tag, or the same tag and a key": (
+        AnySelection(items=(RARE, Selection(tags=("show:1",), keys=("/k",)))),
+        {*RARE_TAG},
+    ),
+}
+"""Queries by tag, and the sessions that may be read for them."""
+
+
+@pytest.mark.parametrize(("selection", "sessions"), TAG_QUERIES.values(), ids=TAG_QUERIES)
+def test_query_by_tag_fetches_only_commits_with_tag(
+    metered: MeteredReader, selection: Selection, sessions: set[int]
+) -> None:
+    run = metered.reader.commits_after(Head(SERVER), selection)
+    found = [event.event_id for commit in run.commits for event in commit.events if selection.selects(event)]
+    assert found == metered.expected(selection)
+    assert metered.log.fetched <= len(sessions) + TAIL
+
+
+def test_newest_by_tag_fetches_only_commits_with_tag(metered: MeteredReader) -> None:
+    assert metered.ids(RARE, limit=-50) == metered.expected(RARE)[::-1]
+    assert metered.log.fetched == len(RARE_TAG) + TAIL
+
+
+def test_tag_or_rare_type_fetches_commits_and_blocks(metered: MeteredReader) -> None:
+    selection = AnySelection(items=(RARE, KEY, FIRE))
+    assert metered.ids(selection) == metered.expected(selection)
+    others = {*RARE_TAG, *RARE_KEY}
+    assert metered.log.fetched <= len(ALARMS) + len(others) + TAIL
+
+
+@pytest.mark.parametrize("selection", [RARE, AnySelection(items=(RARE, KEY))], ids=["tag", "tag or key"])
+def test_condition_by_tag_fetches_only_commits_with_tag(metered: MeteredReader, selection: Selection) -> None:
+    appender = Appender(metered.log, lambda: FIRST_MS, reader=metered.reader)
+    append = Append(
+        SERVER, encode_within_limits(_events(1)), "request", AppendCondition(fail_if_events_match=selection)
+    )
+    with pytest.raises(ConditionFailed) as refusal:
+        appender.precheck(append)
+    assert refusal.value.event_id == metered.expected(selection)[0]
+    assert metered.log.fetched <= len({*RARE_TAG, *RARE_KEY}) + TAIL
+
+
+def test_condition_by_common_tag_reads_recent_index_only(metered: MeteredReader) -> None:
+    after = metered.model.commits[COMMITS - SCAN_THRESHOLD - 50].head
+    reads: Counter[str] = Counter()
+    views = RecordingViews(metered.views, reads)
+    run = LogReader(metered.log, views).commits_after(after, Selection(tags=("common",)))
+    assert len(list(run.commits)) == SCAN_THRESHOLD + 49
+    assert reads["read sessions"] == 0
 
 
 def test_feed_by_object_fetches_only_commits_of_object(metered: MeteredReader) -> None:
@@ -206,4 +275,6 @@ def _events(session: int) -> list[NewEvent]:
     else:
         rare = NewEvent(type=("job", "start"), key=f"/job/{session}")
     usual = [NewEvent(type=("job", "progress", f"n{n % 4}"), key=f"/job/{n}") for n in range(EVENTS - 1)]
-    return [rare, *usual]
+    tags = {"show:1": RARE_TAG, "common": COMMON_TAG}
+    given = tuple(tag for tag, sessions in tags.items() if session in sessions)
+    return [rare.model_copy(update={"tags": given}), *usual]

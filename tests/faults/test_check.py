@@ -128,6 +128,21 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         SET_NEWER_FORMAT,
         "annals.sqlite: a newer version of Annals wrote it (format 9): check it with that",
     ),
+    "another view record": (
+        run_sql(f"UPDATE record SET data = data || ' ' WHERE item = '{PROJECTOR}'", file="views.sqlite"),
+        "views.sqlite: page ",
+    ),
+    "another checkpoint": (
+        run_sql("UPDATE record SET data = data || ' ' WHERE item = 'observe'", file="outbox.sqlite"),
+        "outbox.sqlite: record 'observe' of view '1/checkpoint' is damaged: its checksum is wrong",
+    ),
+    "another delivery": (
+        run_sql(
+            "INSERT INTO delivery VALUES (1, 1, 'ops', '1.1.1/ops', 1, 1, '', 'eve', '', 0, 0, 0, '', 0, 0, 0, 0, 7)",
+            file="outbox.sqlite",
+        ),
+        "outbox.sqlite: delivery 1 is damaged: its checksum is wrong, and it is not sent",
+    ),
     "views that are not a database": (
         DAMAGE_VIEWS,
         "views.sqlite: byte 0: this",

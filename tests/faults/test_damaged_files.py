@@ -16,7 +16,7 @@ from chalicelib.domain.log.append import Append
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.wiring import Components
-from infra.server.startup import delete_unusable_views, open_components, rewind_consumers
+from infra.server.startup import open_components, rewind_consumers
 from tests.builders import a_text
 from tests.faults.damage import (
     ACME,
@@ -149,7 +149,6 @@ def sessions_of(components: Components, key: str) -> list[int]:
 
 def test_unusable_views_are_rebuilt(data_dir: Path) -> None:
     DAMAGE_VIEWS(data_dir)
-    delete_unusable_views(data_dir)
     components = build_components(data_dir)
     catch_up_all(components)
     assert sessions_of(components, "/job/3") == [number for number in range(1, COMMITS + 1) if number % 7 == 4]

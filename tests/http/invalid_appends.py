@@ -102,6 +102,11 @@ APPENDS = {
     "a key too long": append(r"key", event(key="k" * 901)),
     "a key too long in bytes": append(r"key", event(key="漢" * 301)),
     "a key that is a number": append(r"^events\.0\.key: ", event(key=5)),
+    "an empty tag": append(r"^events\.0\.tags\.1: ", event(tags=["a", ""])),
+    "a tag too long": append(r"^events\.0\.tags\.0: .*200", event(tags=["t" * 201])),
+    "a tag that is a number": append(r"^events\.0\.tags\.0: ", event(tags=[1])),
+    "tags that are text": append(r"^events\.0\.tags: ", event(tags="a")),
+    "too many tags": append(r"^events\.0\.tags: .*at most 16", event(tags=[str(n) for n in range(17)])),
     "an invalid time": append(r"^events\.0\.sourceTimestamp: a time is ISO-8601", event(sourceTimestamp="today")),
     "a time that is a number": append(r"^events\.0\.sourceTimestamp: a time is", event(sourceTimestamp=1_478_257_656)),
     "a time before the year 1": append(
@@ -131,6 +136,35 @@ APPENDS = {
     "a condition after a negative id": append(r"^condition\.after: ", condition(failIfEventsMatch={}, after=-1)),
     "a condition after a fractional id": append(r"^condition\.after: ", condition(failIfEventsMatch={}, after=1.5)),
     "a condition after true": append(r"^condition\.after: ", condition(failIfEventsMatch={}, after=True)),
+    "a condition without events": append(
+        r"^a condition needs events to append", {"events": [], "condition": {"failIfEventsMatch": {}}}
+    ),
+    "a condition on no types": append(
+        r"^condition\.failIfEventsMatch\.types: the list is empty; leave it out",
+        condition(failIfEventsMatch={"types": []}),
+    ),
+    "a condition on no keys": append(
+        r"^condition\.failIfEventsMatch\.keys: the list is empty", condition(failIfEventsMatch={"keys": []})
+    ),
+    "a condition on no tags": append(
+        r"^condition\.failIfEventsMatch\.tags: the list is empty", condition(failIfEventsMatch={"tags": []})
+    ),
+    "an item with no types": append(
+        r"^condition\.failIfEventsMatch\.items\.1\.types: the list is empty",
+        condition(failIfEventsMatch={"items": [{}, {"types": []}]}),
+    ),
+    "an unknown field of an item": append(
+        r"^condition\.failIfEventsMatch\.items\.0\.tag: unknown field$",
+        condition(failIfEventsMatch={"items": [{"tag": ["a"]}]}),
+    ),
+    "too many items": append(
+        r"^condition\.failIfEventsMatch\.items: .*at most 100",
+        condition(failIfEventsMatch={"items": [{"tags": ["a"]}] * 101}),
+    ),
+    "items and types": append(
+        r"^condition\.failIfEventsMatch: give either items, or types, keys and tags$",
+        condition(failIfEventsMatch={"items": [{"tags": ["a"]}], "types": ["a"]}),
+    ),
     "a condition on a bad pattern": append(
         r"^condition\.failIfEventsMatch\.types\.0: '\*' is only allowed at the end of a pattern",
         condition(failIfEventsMatch={"types": ["*/a"]}),

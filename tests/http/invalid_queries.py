@@ -148,6 +148,25 @@ FEEDS = {
     "a limit that is not a number": Case(r"^limit: ", "/events?limit=ten"),
     "an empty limit": Case(r"^limit: ", "/events?limit="),
     "an empty key": Case(r"^keys\.0: ", "/events?keys="),
+    "an empty tag": Case(r"^tags\.0: ", "/events?tags="),
+    "too many tags": Case(r"^tags: .*at most 16", "/events?" + "&".join(f"tags={n}" for n in range(17))),
+    "before without a limit": Case(r"^before requires a negative limit", "/events?before=7"),
+    "before with a positive limit": Case(r"^before requires a negative limit", f"{API}/event?before=7&limit=7"),
+    "before is negative": Case(r"^before: .*greater than or equal to 0", "/events?before=-1&limit=-1"),
+    "before in a stream": Case(
+        r"^limit must be positive: a stream", "/events?before=7&limit=-1", headers={"Accept": "text/event-stream"}
+    ),
+    "no body of an event query": Case(r"^the body is not valid JSON: ", "/events/query", b""),
+    "an item with no tags": Case(r"^items\.0\.tags: the list is empty", "/events/query", {"items": [{"tags": []}]}),
+    "a query with types beside its items": Case(r"^types: unknown field$", "/events/query", {"types": ["a"]}),
+    "a query with too many items": Case(r"^items: .*at most 100", "/events/query", {"items": [{}] * 101}),
+    "a query with too many terms": Case(
+        r"^the items have 1100 types, keys and tags; at most 1000",
+        "/events/query",
+        {"items": [{"keys": [f"/{n}" for n in range(100)]}] * 11},
+    ),
+    "a query before a position without a limit": Case(r"^before requires", "/events/query", {"before": 7}),
+    "a query with a bad timeout": Case(r"^timeout: a duration is", "/events/query", {"timeout": -1}),
 }
 
 RETURNS = {

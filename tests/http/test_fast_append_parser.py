@@ -13,7 +13,7 @@ from chalicelib.domain.events.event import decode
 from chalicelib.domain.log.append import MAX_BYTES, MAX_EVENTS, encode_within_limits
 from chalicelib.http import fast_append_parser, requests
 from chalicelib.http.parameters import AppendRequest
-from tests.domain.test_event import AWKWARD, JSON_VALUES, KEYS, TYPES
+from tests.domain.test_event import AWKWARD, JSON_VALUES, KEYS, TAGS, TYPES
 
 PLAIN: dict[str, Any] = {
     "type": ["job", "finish", "n1", "backup"],
@@ -24,6 +24,7 @@ TIMES = st.sampled_from(
     [None, "2016-11-04T11:07:36.606Z", "2016-11-04 12:07+01:00", {"s": -1, "us": 5}, {"s": 1}, "noon", 7, True, {}]
 )
 ODD: list[Any] = [None, True, 0, -1, 1.5, "", "?", "a/b", "*", [], {}, "x" * 300, "é" * 230, [""], ["a", None]]
+ODD += [["a", "a"], ["a"] * 16, ["a"] * 17, ["x" * 200], ["é" * 200], ["\U0001f600" * 200], ["x" * 201]]
 
 
 def parse_with_pydantic(body: bytes) -> tuple[str, ...] | None:
@@ -51,13 +52,15 @@ def body_of(*events: object, **members: object) -> bytes:
     return json.dumps({"events": list(events), **members}).encode()
 
 
-@given(TYPES.filter(bool), KEYS, JSON_VALUES)
-@example(("a",), None, AWKWARD)
-@example(("", "a", "", ""), None, None)
-@example((AWKWARD.replace("/", ""),), AWKWARD, {AWKWARD: [AWKWARD]})
-@example(("a",), None, [-0.0, 1e308, 1e16, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0])
-def test_typical_append_uses_fast_parser(event_type: tuple[str, ...], key: str | None, data: Any) -> None:
-    event = {"type": event_type, "key": key, "payload": {"type": "json", "data": data}}
+@given(TYPES.filter(bool), KEYS, JSON_VALUES, TAGS)
+@example(("a",), None, AWKWARD, ())
+@example(("", "a", "", ""), None, None, ())
+@example((AWKWARD.replace("/", ""),), AWKWARD, {AWKWARD: [AWKWARD]}, (AWKWARD, "\x7f"))
+@example(("a",), None, [-0.0, 1e308, 1e16, 5e-324, 2**64, -(10**400), 0.1, True, 1, 1.0], ())
+def test_typical_append_uses_fast_parser(
+    event_type: tuple[str, ...], key: str | None, data: Any, tags: tuple[str, ...]
+) -> None:
+    event = {"type": event_type, "key": key, "payload": {"type": "json", "data": data}, "tags": tags}
     texts = assert_same_result(body_of(event, PLAIN, {"type": ["a"]}, {"type": ["a"], "payload": None}))
     assert texts is not None
     assert len(texts) == 4
@@ -71,7 +74,7 @@ def test_simple_append_is_encoded_like_pydantic() -> None:
     )
 
 
-@given(TIMES, st.sampled_from(ODD), st.sampled_from(["type", "key", "payload", "more", "data"]), st.booleans())
+@given(TIMES, st.sampled_from(ODD), st.sampled_from(["type", "key", "payload", "tags", "more", "data"]), st.booleans())
 def test_unusual_members_give_the_same_result(time: Any, odd: Any, member: str, lacks: bool) -> None:
     event = {**PLAIN, "sourceTimestamp": time, member: odd}
     if member == "data":
@@ -79,6 +82,12 @@ def test_unusual_members_give_the_same_result(time: Any, odd: Any, member: str, 
     if lacks and member in PLAIN:
         del event[member]
     assert_same_result(body_of(event))
+
+
+@pytest.mark.parametrize("tags", [None, [], ["a"], ["b", "a", "b"], ['"\\\n\u2028é/']])
+def test_tags_are_encoded_like_pydantic(tags: list[str] | None) -> None:
+    body = body_of({**PLAIN, "tags": tags}, PLAIN)
+    assert fast_append_parser.parse_simple_append(body) == parse_with_pydantic(body)
 
 
 @pytest.mark.parametrize(

@@ -101,6 +101,29 @@ def test_system_lists_existing_organizations_of_token(server: Server) -> None:
     assert body["organizations"] == [first.organization, second.organization]
 
 
+def test_system_pages_organizations_by_name(server: Server) -> None:
+    names = sorted(server.organization().organization for _ in range(3))
+    member = server.member("nowhere", *reversed(names))
+    headers = {"X-Organization": names[0]}
+
+    def page(query: str) -> list[str]:
+        response = member.get(f"/system?{query}", headers=headers)
+        assert response.status_code == 200, response.text
+        listed: list[str] = response.json()["organizations"]
+        return listed
+
+    assert (page("limit=2"), page(f"limit=2&after={names[1]}")) == (names[:2], names[2:])
+    assert page(f"after={names[0]}") == names[1:]
+    assert (page("limit=1000"), page(f"after={names[2]}")) == (names, [])
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=1001", "limit=x", "limit=1&limit=2", f"after={'x' * 201}"])
+def test_system_with_bad_page_is_refused(member: Member, query: str) -> None:
+    response = member.get(f"/system?{query}")
+    assert response.status_code == 400
+    assert query.partition("=")[0] in response.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("groups", "status"), [(["readers"], 200), (["admins"], 200), (["publishers"], 403), ([], 403)]
 )

@@ -74,6 +74,27 @@ def test_health_without_token_returns_heads(tmp_path: Path) -> None:
     )
 
 
+def test_health_lists_ten_logs_and_pages_through_all(server: Server) -> None:
+    numbers = [server.organization().create() for _ in range(12)]
+
+    def listed(query: str) -> list[int]:
+        response = server.client.get(f"/health{query}")
+        assert response.status_code == 200, response.text
+        return [head["id"]["server"] for head in response.json()["heads"]]
+
+    assert listed("") == list(range(1, 11))
+    assert listed("?limit=3") == [1, 2, 3]
+    assert listed(f"?after={numbers[0] - 1}&limit=100")[:12] == numbers
+    assert listed(f"?after={numbers[-1] + 1000}") == []
+
+
+@pytest.mark.parametrize("query", ["limit=0", "limit=101", "limit=-1", "limit=x", "after=-1", "after=x", "after=1e3"])
+def test_health_with_bad_page_is_refused(server: Server, query: str) -> None:
+    response = server.client.get(f"/health?{query}")
+    assert response.status_code == 400
+    assert query.partition("=")[0] in response.json()["detail"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "status", "detail", "allow"),
     [

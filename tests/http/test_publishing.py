@@ -24,7 +24,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
                     "sourceTimestamp": "2016-11-04T12:07:36.606+01:00",
                     "payload": {"type": "json", "data": {"success": "1"}},
                 },
-                {"type": [], "payload": {"type": "binary", "name": "core", "data": "MTIz"}},
+                {"type": [], "payload": {"type": "binary", "name": "core", "data": "MTIz"}, "tags": ["b", "a", "b"]},
             ]
         }
     )
@@ -42,6 +42,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
                     "timestamp": timestamps.iso(at),
                     "sourceTimestamp": "2016-11-04T11:07:36.606000Z",
                     "payload": {"type": "json", "data": {"success": "1"}},
+                    "tags": [],
                 },
                 {
                     "id": {"server": number, "session": 1, "instance": 2},
@@ -52,6 +53,7 @@ def test_append_returns_numbered_events(member: Member) -> None:
                     "timestamp": timestamps.iso(at),
                     "sourceTimestamp": None,
                     "payload": {"type": "binary", "name": "core", "data": "MTIz"},
+                    "tags": ["b", "a"],
                 },
             ],
             "position": 2,
@@ -149,8 +151,8 @@ def test_condition_after_position_is_checked_from_there(member: Member) -> None:
     [
         {"failIfEventsMatch": {"types": ["c/*"]}},
         {"failIfEventsMatch": {"types": [["c"]], "keys": ["/k"]}},
-        {"failIfEventsMatch": {"types": []}},
-        {"failIfEventsMatch": {"keys": []}},
+        {"failIfEventsMatch": {"types": ["b"], "tags": ["t"]}, "after": None},
+        {"failIfEventsMatch": {"items": [{"types": ["c/*"]}, {"types": ["a"], "keys": ["/k"]}]}},
         None,
     ],
 )

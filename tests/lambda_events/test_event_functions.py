@@ -232,16 +232,24 @@ def test_clean_closes_silent_jobs_of_all_organizations(components: Components) -
     for server in (1, 2):
         publish(components, server, 117, clean_timeout="0")
         publish(components, server, 118)
+    PROJECT_VIEWS(payload("dynamodb_stream_two_organizations"), Context())
     deadline = time.monotonic() + 60
     while components.stores.log.head(1).session < 3 or components.stores.log.head(2).session < 3:
         assert time.monotonic() < deadline
-        CLEAN(payload("scheduled_event"), None)
-    CLEAN({}, None)
+        CLEAN(payload("scheduled_event"), Context())
+    CLEAN({}, Context())
     for server in (1, 2):
         (event,) = components.stores.log.commit(server, 3).events  # type: ignore[union-attr]
         fields = JOB_VOCABULARY.native_json(event) or {}
         assert (fields["event"], fields["id"]) == ("clean", 117)
         assert components.stores.log.head(server).session == 3
+
+
+def test_clean_without_time_closes_nothing(components: Components) -> None:
+    publish(components, 1, 117, clean_timeout="0")
+    PROJECT_VIEWS(payload("dynamodb_stream_two_organizations"), Context())
+    CLEAN(payload("scheduled_event"), Context(remaining_ms=1_000))
+    assert components.stores.log.head(1).session == 1
 
 
 def test_for_each_failure_does_not_stop_others(caplog: pytest.LogCaptureFixture) -> None:

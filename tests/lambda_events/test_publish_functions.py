@@ -81,6 +81,14 @@ def test_ingest_batch_writes_one_commit_per_organization(components: wiring.Comp
     assert stored_events(components, 2) == ["1 create /job/1", "1 finish /job/1"]
 
 
+def test_ingest_keeps_tags(components: wiring.Components) -> None:
+    batch = payload("sqs_fifo_two_organizations")
+    batch["Records"][0]["body"] = json.dumps({"events": [{"type": ["job", "create"], "tags": ["b", "a", "b"]}]})
+    assert INGEST(batch, CONTEXT) == NO_FAILURES
+    first = next(iter(components.stores.log.read(1, 0))).events[0]
+    assert first.fields.tags == ("b", "a")
+
+
 def test_ingest_redelivered_batch_writes_nothing(components: wiring.Components) -> None:
     assert INGEST(payload("sqs_fifo_two_organizations"), CONTEXT) == NO_FAILURES
     assert INGEST(payload("sqs_fifo_redelivered"), CONTEXT) == NO_FAILURES
@@ -148,6 +156,7 @@ def test_publish_returns_same_response_as_api(components: wiring.Components) -> 
                 "key": "/job/117",
                 "sourceTimestamp": "2019-11-08T22:18:30.774000Z",
                 "payload": {"type": "json", "data": {"id": 117}},
+                "tags": ["team:ops"],
             }
         ],
         "position": 1,
@@ -171,6 +180,13 @@ def test_publish_without_events_returns_head(components: wiring.Components) -> N
     [
         ({"idempotencyKey": None}, ConditionFailed, "matches the append condition"),
         ({"condition": None}, KeyReused, "Idempotency-Key '117-create' was used for another request"),
+        ({"events": []}, BadInput, "a condition needs events to append"),
+        ({"condition": {"failIfEventsMatch": {"keys": []}}}, BadInput, "the list is empty"),
+        (
+            {"idempotencyKey": None, "condition": {"failIfEventsMatch": {"items": [{"tags": ["team:ops"]}]}}},
+            ConditionFailed,
+            "matches the append condition",
+        ),
         ({"org": "nobody"}, NoSuchOrganization, "organization 'nobody' does not exist"),
         ({"org": None}, BadInput, "org: "),
         ({"idempotencyKey": ""}, BadInput, "idempotencyKey: |an Idempotency-Key has"),

@@ -38,7 +38,13 @@ def test_sigterm_ends_long_poll_with_empty_response(tmp_path: Path) -> None:
             answer = polling.response()
             assert (answer.status, answer.json) == (
                 200,
-                {"TYPE": "Empty", "eventId": event["eventId"], "lastEventId": event["eventId"]},
+                {
+                    "TYPE": "Empty",
+                    "eventId": event["eventId"],
+                    "lastEventId": event["eventId"],
+                    "moreFollows": False,
+                    "position": 1,
+                },
             )
             assert [wire.read_to_end() for wire in (polling, idle, unfinished)] == [b"", b"", b""]
             assert server.exit_code() == 0
@@ -137,7 +143,7 @@ def test_greeting_token_is_accepted(tmp_path: Path) -> None:
         lines = [server.process.stdout.readline().decode() for _ in range(8)]
         token = next(line for line in lines if "Bearer " in line).split("Bearer ")[1].split("'")[0]
         answer = server.client.get("/events", headers={"Authorization": f"Bearer {token}"})
-    assert answer.json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0}
+    assert answer.json() == {"TYPE": "Empty", "eventId": 0, "lastEventId": 0, "moreFollows": False, "position": 0}
 
 
 class AcknowledgedEvents:

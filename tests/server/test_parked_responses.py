@@ -290,7 +290,7 @@ def test_sigterm_completes_all_waiting_responses(group: ClientGroup, publisher: 
     assert {client.responses[-1].is_complete for client in group.clients} == {True}
     assert [client.ids for client in (*clients, *feeds)] == [ids] * 195 + [[]] * 5
     ends = [client.responses[-1] for client in clients if client.completed]
-    empty = {"TYPE": "Empty", "eventId": ids[0], "lastEventId": ids[0]}
+    empty = {"TYPE": "Empty", "eventId": ids[0], "lastEventId": ids[0], "moreFollows": False, "position": 2}
     assert [(end.status, end.json, end.headers["connection"]) for end in ends] == [(200, empty, "close")] * 65
 
 

@@ -9,6 +9,7 @@ from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, AppendCondition
 from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
 
@@ -125,7 +126,7 @@ def append(
 
 def no_match(key: str, after: int = 0) -> AppendCondition:
     """A condition that fails if an event has this key."""
-    return AppendCondition.model_validate({"failIfEventsMatch": {"keys": [key]}, "after": after})
+    return AppendCondition(fail_if_events_match=Selection(keys=(key,)), after=after)
 
 
 def keys(log: Log, server: int = 1) -> list[tuple[int, str | None]]:

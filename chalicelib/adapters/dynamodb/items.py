@@ -8,7 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from chalicelib.adapters.dynamodb.capacity import WRITE_UNIT_BYTES, item_size, write_units
-from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.errors import DamagedRecord, LogBroken
 from chalicelib.domain.events.body import join_body, split_body
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
@@ -60,6 +60,9 @@ TO = "to"
 """N: the session up to which the record is folded. It is the version for optimistic locking."""
 DATA = "data"
 """S: content of the record as JSON."""
+
+RECORD_CRC = "crc"
+"""N: CRC-32 of the record, of its text and not of `z`. Version 0.1.0 stored none."""
 
 # Attributes of commits and records.
 TTL = "ttl"
@@ -170,14 +173,24 @@ def record_key(view: str, item: str) -> Item:
 
 def item_from_record(record: Record, expires_s: int | None = None) -> Item:
     """The item of `record`, deflated if that makes it cheaper to write. It does not expire without `expires_s`."""
-    item: Item = {**record_key(record.view, record.item), TO: {"N": str(record.version)}}
+    item: Item = {
+        **record_key(record.view, record.item),
+        TO: {"N": str(record.version)},
+        RECORD_CRC: {"N": str(record.checksum)},
+    }
     if expires_s is not None:
         item[TTL] = {"N": str(expires_s)}
     return _with_text(item, DATA, record.data)
 
 
 def record_from_item(item: Item) -> Record:
-    return Record(item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"]), _read_text(item, DATA))
+    """Raises `DamagedRecord` if the checksum is wrong."""
+    view, name, version = item[VIEW]["S"], item[ITEM]["S"], int(item[TO]["N"])
+    try:
+        record = Record(view, name, version, _read_text(item, DATA))
+    except (LogBroken, ValueError) as error:
+        raise DamagedRecord(view, name, version) from error
+    return record.verify(int(item[RECORD_CRC]["N"])) if RECORD_CRC in item else record
 
 
 def _with_text(item: Item, name: str, text: str) -> Item:

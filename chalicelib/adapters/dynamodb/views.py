@@ -18,6 +18,7 @@ from chalicelib.domain.views.record import ConditionalWrite, Record
 
 if TYPE_CHECKING:
     from chalicelib.adapters.aws.protocol import ServiceClient
+    from chalicelib.adapters.dynamodb.items import Item
 
 WRITE_THREADS = 8
 """Number of concurrent puts."""
@@ -78,6 +79,9 @@ class DynamoViews:
         wait(writes)
         return [change for change, write in zip(changes, writes, strict=True) if not write.result()]
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self._delete([record_key(view, item) for item in dict.fromkeys(items)])
+
     def drop(self, view: str) -> int:
         query = {
             "TableName": self._table,
@@ -89,9 +93,12 @@ class DynamoViews:
             "ConsistentRead": True,
         }
         keys = self._client.call("Query", query)["Items"]
+        self._delete(keys)
+        return len(keys)
+
+    def _delete(self, keys: Sequence[Item]) -> None:
         for start in range(0, len(keys), MAX_BATCH_WRITES):
             delete_items(self._client, self._table, keys[start : start + MAX_BATCH_WRITES], self._sleep)
-        return len(keys)
 
     def _query(self, view: str, start: str, end: str) -> dict[str, Any]:
         """The query of a range.

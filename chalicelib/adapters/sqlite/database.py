@@ -146,12 +146,14 @@ class Database:
 
     def _connect(self, flags: int = 0) -> apsw.Connection:
         """Open a connection. Without `SQLITE_OPEN_CREATE` it fails if the file does not exist."""
-        flags |= apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
-        connection = apsw.Connection(self._path.absolute().as_uri(), flags)
+        connection = self._open(flags | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI)
         connection.set_busy_timeout(int(BUSY_TIMEOUT_S * 1000))
         connection.pragma("journal_mode", "wal")
         connection.pragma("synchronous", self._synchronous)
         return connection
+
+    def _open(self, flags: int) -> apsw.Connection:
+        return apsw.Connection(self._path.absolute().as_uri(), flags)
 
     def _prepare(self, connection: apsw.Connection) -> None:
         """Create the tables of a new file, or upgrade an old one. Raise `Unusable` if it is not of this schema."""

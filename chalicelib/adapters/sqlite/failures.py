@@ -20,6 +20,14 @@ READ_ERRORS = (apsw.Error, UnicodeDecodeError)
 """Errors of a query. A damaged text may be invalid UTF-8, which apsw reports as `UnicodeDecodeError`."""
 
 
+def is_damage(failure: BaseException | None) -> bool:
+    """Whether the error says that the content of a file is damaged. Page checksums are reported as I/O errors."""
+    if isinstance(failure, UnicodeDecodeError):
+        return True
+    has_wrong_checksum = getattr(failure, "extendedresult", 0) == apsw.SQLITE_IOERR_DATA
+    return has_wrong_checksum or getattr(failure, "result", 0) in _DAMAGED_CODES
+
+
 class ErrorTranslator:
     """A context that translates SQLite errors of reads and writes.
 
@@ -54,6 +62,8 @@ _RESTORE = "Run `annals check` to see where, then restore it from a backup (docs
 
 def _runtime_error(failure: Exception, path: Path) -> AnnalsError:
     """The message goes to clients, so it contains the file name but no directory."""
+    if is_damage(failure):
+        return Unusable(f"{path.name} is damaged: {failure}. Run `annals check` to see where")
     match _primary_code(failure):
         case apsw.SQLITE_FULL:
             return Unwritable(f"the disk is full: {path.name} cannot grow, and nothing was written")
@@ -61,15 +71,13 @@ def _runtime_error(failure: Exception, path: Path) -> AnnalsError:
             return Unwritable(f"{path.name} is read-only: nothing was written")
         case apsw.SQLITE_IOERR if _is_on_read_only_disk(path):
             return Unwritable(f"the disk has become read-only: nothing was written to {path.name}")
-        case code if code in _DAMAGED_CODES or isinstance(failure, UnicodeDecodeError):
-            return Unusable(f"{path.name} is damaged: {failure}. Run `annals check` to see where")
         case _:
             return Unavailable(f"the database does not answer: {failure}")
 
 
 def _open_error(failure: Exception, path: Path) -> AnnalsError:
     code = _primary_code(failure)
-    if code in _DAMAGED_CODES:
+    if is_damage(failure):
         return Unusable(f"{path} is damaged: {failure}. {_RESTORE}")
     if code == apsw.SQLITE_BUSY:
         return Unavailable(f"{path} is locked by another process. Stop that process first")

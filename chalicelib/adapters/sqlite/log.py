@@ -36,6 +36,16 @@ _KEEP_KEYS = (
 _BODY = 5
 """Index of the body in a row."""
 
+_LAST_PLACES = """
+WITH RECURSIVE last (place) AS (
+    SELECT max(place) FROM log
+    UNION ALL
+    SELECT (SELECT max(place) FROM log WHERE place < (last.place >> 40 << 40)) FROM last WHERE last.place IS NOT NULL
+)
+SELECT place FROM last WHERE place IS NOT NULL
+"""
+"""One index lookup per log: from the last commit of a log to the last commit before that log."""
+
 _Row = tuple[int, int, int, int, str, str, int, str, str, str, int]
 
 
@@ -49,6 +59,10 @@ class SqliteLog:
     def head(self, server: int) -> Head:
         last = self._first_or_last(server, "DESC")
         return Head(server) if last is None else last.head
+
+    def last_sessions(self) -> dict[int, int]:
+        """The last session of each log, by server."""
+        return {place // MAX_SESSIONS: place % MAX_SESSIONS for (place,) in self._database.query(_LAST_PLACES)}
 
     def append(self, commits: Sequence[Commit]) -> None:
         if len(commits) <= MAX_STATEMENT_COMMITS:
@@ -98,6 +112,8 @@ class SqliteLog:
         """
         last = min(session, self.head(server).session - 1)
         first = self.start(server).session + 1
+        if last < first:
+            return 0
         places = (_place(server, first), _place(server, min(last, first + MAX_DELETED_COMMITS - 1)))
         with self._database.transaction() as connection:
             connection.execute(_KEEP_KEYS, places)

@@ -3,24 +3,32 @@
 Deliveries with the same observer, key and address form a queue. Only the first waiting delivery of a queue is not
 `blocked`, so the worker finds what is due without reading the deliveries behind it. Every change of a state keeps this
 so, in the same transaction.
+
+Each row has a checksum that is verified on every read. A damaged delivery is put aside: it is neither sent nor listed,
+and `annals check` names it.
 """
 
+import logging
+import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import apsw
 
 from chalicelib.adapters.mail.message import Clock, now_ms
+from chalicelib.adapters.sqlite import views
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
 
-WAITING, PARKED, SENT, DROPPED = range(4)
+WAITING, PARKED, SENT, DROPPED, DAMAGED = range(5)
 _STATES = {WAITING: "waiting", PARKED: "parked", SENT: "sent", DROPPED: "dropped"}
 
 DONE_RETENTION_MS = 7 * 24 * 3600 * 1000
-"""How long sent and dropped deliveries are kept, to ignore deliveries that are put again."""
+"""How long sent, dropped and damaged deliveries are kept, to ignore deliveries that are put again."""
+
+_log = logging.getLogger("annals")
 
 _INDEXES = """
 CREATE INDEX delivery_order ON delivery (server, observer, key, address, n) WHERE state = 0;
@@ -37,21 +45,22 @@ CREATE TABLE delivery (
     key      TEXT NOT NULL,        -- deliveries with the same observer, key and address are sent in order
     address  TEXT NOT NULL,
     replay   TEXT NOT NULL,
-    state    INTEGER NOT NULL,     -- 0 waiting, 1 parked, 2 sent, 3 dropped
+    state    INTEGER NOT NULL,     -- 0 waiting, 1 parked, 2 sent, 3 dropped, 4 damaged
     tries    INTEGER NOT NULL,
     at       INTEGER NOT NULL,     -- milliseconds: when it is due, or when it was parked, sent or dropped
     error    TEXT NOT NULL,
     since    INTEGER NOT NULL DEFAULT 0,    -- milliseconds: time of the first try
     unfinished INTEGER NOT NULL DEFAULT 0,  -- consecutive tries during which the worker process ended
     put      INTEGER NOT NULL DEFAULT 0,    -- milliseconds: when it was put, or when a user retried it
-    blocked  INTEGER NOT NULL DEFAULT 0     -- 1 while it waits behind an earlier delivery
+    blocked  INTEGER NOT NULL DEFAULT 0,    -- 1 while it waits behind an earlier delivery
+    crc      INTEGER NOT NULL DEFAULT 0     -- CRC-32 of the other columns except blocked
 ) STRICT;
 CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
 CREATE INDEX delivery_state ON delivery (state, server, observer, n);
 CREATE INDEX delivery_done ON delivery (at) WHERE state >= 2;
 {_INDEXES.strip()}
 """
-_NEW_COLUMNS = ("since", "unfinished", "put", "blocked")
+_NEW_COLUMNS = ("since", "unfinished", "put", "blocked", "crc")
 """Columns that files of version 0.1.0 lack."""
 
 
@@ -75,27 +84,34 @@ class _Row(NamedTuple):
     unfinished: int
     put: int
 
+    @property
+    def checksum(self) -> int:
+        return zlib.crc32("\0".join(map(str, self)).encode())
 
+
+# Texts are read as bytes, because a damaged one may not be UTF-8. It must not make other rows unreadable.
 _SELECT = """
-SELECT n, server, observer, id, session, instance, key, address, replay, state, tries, at, error, since, unfinished, put
+SELECT n, server, CAST(observer AS BLOB), CAST(id AS BLOB), session, instance, CAST(key AS BLOB), CAST(address AS BLOB),
+    CAST(replay AS BLOB), state, tries, at, CAST(error AS BLOB), since, unfinished, put, crc
 FROM delivery
 """
 _INSERT = """
-INSERT INTO delivery
-    (n, server, observer, id, session, instance, key, address, replay, state, tries, at, error, since, unfinished, put)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+INSERT INTO delivery (
+    n, server, observer, id, session, instance, key, address, replay,
+    state, tries, at, error, since, unfinished, put, crc
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _UPDATE = """
-UPDATE delivery SET state = ?, tries = ?, at = ?, error = ?, since = ?, unfinished = ?, put = ? WHERE n = ?
+UPDATE delivery SET state = ?, tries = ?, at = ?, error = ?, since = ?, unfinished = ?, put = ?, crc = ? WHERE n = ?
 """
 _NEXT_OBSERVER = """
 SELECT server, observer, at FROM delivery INDEXED BY delivery_due
 WHERE state = 0 AND blocked = 0 AND (server, observer) > (?, ?)
 ORDER BY server, observer, at LIMIT 1
 """
-_DUE = f"""
-{_SELECT} INDEXED BY delivery_due WHERE state = 0 AND blocked = 0 AND server = ? AND observer = ? AND at <= ?
-ORDER BY at, n LIMIT ?
+_DUE = """
+SELECT n FROM delivery INDEXED BY delivery_due
+WHERE state = 0 AND blocked = 0 AND server = ? AND observer = ? AND at <= ? ORDER BY at, n LIMIT ?
 """
 _FIRST_IN_QUEUE = """
 SELECT n FROM delivery INDEXED BY delivery_order
@@ -137,15 +153,15 @@ class SqliteOutbox:
             last_n: int = connection.execute("SELECT coalesce(max(n), 0) FROM delivery").get
             for delivery in deliveries:
                 row = _new_row(last_n + 1, delivery, put_ms)
-                connection.execute(_INSERT, row)
+                connection.execute(_INSERT, (*row, row.checksum))
                 if connection.changes():
                     last_n = row.n
                     _mark_blocked(connection, row)
 
     def parked(self, server: int, observer: str, after: str, limit: int) -> list[Parked]:
-        query = f"{_SELECT} WHERE state = ? AND server = ? AND observer = ? AND id > ?"
-        rows = self._database.query(f"{query} ORDER BY id LIMIT ?", (PARKED, server, observer, after, limit))
-        return [Parked(_delivery(row), row.tries, row.error, row.at) for row in map(_Row._make, rows)]
+        query = "SELECT n FROM delivery WHERE state = ? AND server = ? AND observer = ? AND id > ? ORDER BY id LIMIT ?"
+        rows = self._load_all(self._database.query(query, (PARKED, server, observer, after, limit)))
+        return [Parked(_delivery(row), row.tries, row.error, row.at) for row in rows if row.state == PARKED]
 
     def retry(self, server: int, observer: str, ids: Sequence[str]) -> int:
         query = "SELECT n FROM delivery WHERE server = ? AND id = ? AND observer = ? AND state = ?"
@@ -154,8 +170,8 @@ class SqliteOutbox:
         with self._database.transaction() as connection:
             for delivery_id in ids:
                 n: int | None = connection.execute(query, (server, delivery_id, observer, PARKED)).get
-                if n is not None:
-                    row = _load(connection, n)
+                row = None if n is None else _load(connection, n)
+                if row is not None and row.state == PARKED:
                     row = row._replace(state=WAITING, tries=0, at=now, error="", since=0, unfinished=0, put=now)
                     _store(connection, row)
                     _mark_blocked(connection, row)
@@ -177,27 +193,29 @@ class SqliteOutbox:
 
     def due(self, server: int, observer: str, at_ms: int, limit: int) -> list[WaitingDelivery]:
         """Deliveries of an observer that are due, the first one first, and not blocked by an earlier one."""
-        rows = self._database.query(_DUE, (server, observer, at_ms, limit))
-        return [_waiting(_Row._make(row)) for row in rows]
+        rows = self._load_all(self._database.query(_DUE, (server, observer, at_ms, limit)))
+        return [_waiting(row) for row in rows if row.state == WAITING]
 
     def waiting(self, server: int, observer: str) -> list[WaitingDelivery]:
-        """All waiting deliveries of an observer in order, due or not. For tests and tools."""
-        query = f"{_SELECT} WHERE state = ? AND server = ? AND observer = ? ORDER BY n"
-        return [_waiting(_Row._make(row)) for row in self._database.query(query, (WAITING, server, observer))]
+        """All waiting deliveries of an observer in order, due or not."""
+        query = "SELECT n FROM delivery WHERE state = ? AND server = ? AND observer = ? ORDER BY n"
+        return [_waiting(row) for row in self._load_all(self._database.query(query, (WAITING, server, observer)))]
 
     def record_tries(self, n: int, tries: Tries) -> None:
         """Store the tries. Call it before an attempt, so that one that crashes the process counts too."""
         with self._database.transaction() as connection:
-            _store(connection, _with_tries(_load(connection, n), tries))
+            if (row := _load(connection, n)) is not None:
+                _store(connection, _with_tries(row, tries))
 
     def record_outcome(self, n: int, state: int, at_ms: int, error: str = "", tries: Tries | None = None) -> None:
         """Store the new state after an attempt: sent, dropped, parked, or waiting until `at_ms`."""
         with self._database.transaction() as connection:
-            row = _load(connection, n)._replace(state=state, at=at_ms, error=error)
-            row = row if tries is None else _with_tries(row, tries)
-            _store(connection, row)
-            if state != WAITING:
-                _mark_blocked(connection, row)
+            if (row := _load(connection, n)) is not None:
+                row = row._replace(state=state, at=at_ms, error=error)
+                row = row if tries is None else _with_tries(row, tries)
+                _store(connection, row)
+                if state != WAITING:
+                    _mark_blocked(connection, row)
 
     def repair_order(self) -> None:
         """Mark the deliveries that are blocked, and no others. Needed after deliveries were deleted."""
@@ -217,9 +235,32 @@ class SqliteOutbox:
             connection.execute(_DELETE_DONE, (now_ms - DONE_RETENTION_MS,))
             return connection.changes()
 
+    def _load_all(self, numbers: Sequence[tuple[int]]) -> list[_Row]:
+        """The rows with these numbers. Damaged ones are left out, and put aside with those behind them unblocked."""
+        query = f"{_SELECT} WHERE n = ?"
+        rows = {n: _verified(stored) for (n,) in numbers for stored in self._database.query(query, (n,))}
+        if damaged := [n for n, row in rows.items() if row is None]:
+            self._put_aside(damaged)
+        return [row for row in rows.values() if row is not None]
+
+    def _put_aside(self, numbers: Sequence[int]) -> None:
+        for n in numbers:
+            _log.error("delivery %d in outbox.sqlite is damaged and is not sent. Run `annals check`", n)
+        with self._database.transaction() as connection:
+            update = "UPDATE delivery SET state = ?, at = ? WHERE n = ?"
+            connection.executemany(update, [(DAMAGED, self._clock(), n) for n in numbers])
+            connection.execute(_UPDATE_ALL_BLOCKED)
+
+
+def read_damaged(connection: apsw.Connection) -> Iterator[int]:
+    """The numbers of all deliveries whose checksum is wrong."""
+    for stored in connection.execute(_SELECT):
+        if _verified(stored) is None:
+            yield int(stored[0])
+
 
 def upgrade(connection: apsw.Connection) -> None:
-    """Upgrade the table of version 1."""
+    """Upgrade a file of version 1, which also has checkpoints."""
     existing = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
     for column in _NEW_COLUMNS:
         if column not in existing:
@@ -227,16 +268,34 @@ def upgrade(connection: apsw.Connection) -> None:
     connection.execute(_INDEXES)
     connection.execute("UPDATE delivery SET put = ?", (now_ms(),))
     connection.execute(_UPDATE_ALL_BLOCKED)
+    for stored in connection.execute(_SELECT).fetchall():
+        _store(connection, _parse(stored))
+    if connection.execute("SELECT name FROM sqlite_master WHERE name = 'record'").get is not None:
+        views.upgrade(connection)
 
 
-def _load(connection: apsw.Connection, n: int) -> _Row:
-    (row,) = connection.execute(f"{_SELECT} WHERE n = ?", (n,)).fetchall()
-    return _Row._make(row)
+def _load(connection: apsw.Connection, n: int) -> _Row | None:
+    """None if the row is damaged, or was deleted meanwhile."""
+    stored = connection.execute(f"{_SELECT} WHERE n = ?", (n,)).fetchone()
+    return None if stored is None else _verified(stored)
+
+
+def _verified(stored: Sequence[Any]) -> _Row | None:
+    """The row, or None if its checksum is wrong."""
+    try:
+        row = _parse(stored)
+    except UnicodeDecodeError:
+        return None
+    return row if row.checksum == stored[-1] else None
+
+
+def _parse(stored: Sequence[Any]) -> _Row:
+    return _Row._make(value.decode() if isinstance(value, bytes) else value for value in stored[:-1])
 
 
 def _store(connection: apsw.Connection, row: _Row) -> None:
-    values = (row.state, row.tries, row.at, row.error, row.since, row.unfinished, row.put, row.n)
-    connection.execute(_UPDATE, values)
+    values = (row.state, row.tries, row.at, row.error, row.since, row.unfinished, row.put)
+    connection.execute(_UPDATE, (*values, row.checksum, row.n))
 
 
 def _mark_blocked(connection: apsw.Connection, changed: _Row) -> None:

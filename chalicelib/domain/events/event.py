@@ -1,7 +1,8 @@
 """Events as publishers send them, as the log stores them, and as readers receive them.
 
 An event is encoded once. The log stores it as JSON text, `{"type":…,"key":…,"sourceTimestamp":…,"payload":…}`, with the
-members in exactly this order. Readers receive the same text with the event's id and timestamp inserted in front.
+members in exactly this order. An event with tags has the member `"tags":[…]` at the end, other events do not have it.
+Readers receive the same text with the event's id and timestamp inserted in front, and always with tags.
 """
 
 import base64
@@ -36,6 +37,21 @@ def _validate_base64(data: str) -> str:
 Key = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TYPE_OR_KEY_BYTES)]
 """The subject of the event, usually a path such as `/job/117`."""
 
+MAX_TAGS = 16
+MAX_TAG_CHARS = 200
+"""A tag fits in a DynamoDB sort key with room for a prefix, even if each character has 4 bytes."""
+NO_TAGS = ',"tags":[]}'
+"""The end of an event without tags, as readers receive it."""
+
+
+def _drop_repeated(tags: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(tags))
+
+
+Tag = Annotated[str, StringConstraints(min_length=1, max_length=MAX_TAG_CHARS)]
+Tags = Annotated[tuple[Tag, ...], Field(fail_fast=True, max_length=MAX_TAGS), AfterValidator(_drop_repeated)]
+"""Names of the things that an event concerns, such as `show:1`. Queries and conditions select events by them."""
+
 
 class JsonPayload(Model):
     """Any JSON value. null is a value too, not a missing payload."""
@@ -66,6 +82,7 @@ class NewEvent(Model):
     key: Key | None = None
     source_timestamp: Timestamp | None = Field(None, alias="sourceTimestamp")
     payload: Payload | None = None
+    tags: Tags | None = None
 
 
 def encode(event: NewEvent) -> bytes:
@@ -78,14 +95,15 @@ def encode_all(events: Iterable[NewEvent]) -> list[bytes]:
     texts = []
     for event in events:
         source_us, payload = event.source_timestamp, event.payload
-        text = to_json(
-            {
-                "type": event.type,
-                "key": event.key,
-                "sourceTimestamp": None if source_us is None else timestamps.iso(source_us),
-                "payload": None if payload is None else payload.__dict__,
-            }
-        )
+        members: dict[str, Any] = {
+            "type": event.type,
+            "key": event.key,
+            "sourceTimestamp": None if source_us is None else timestamps.iso(source_us),
+            "payload": None if payload is None else payload.__dict__,
+        }
+        if event.tags:
+            members["tags"] = event.tags
+        text = to_json(members)
         if len(text) > MAX_TYPE_OR_KEY_BYTES:
             _check_lengths(event)
         # 1e999 parses as infinity. A string may contain "Infinity" too, so the values have to be checked.
@@ -120,6 +138,7 @@ class EventFields(NamedTuple):
     key: str | None
     source_timestamp: int | None
     payload: Any
+    tags: tuple[str, ...] = ()
 
 
 def decode(text: str) -> EventFields:
@@ -131,7 +150,13 @@ def decode(text: str) -> EventFields:
         members["key"],
         None if source_time is None else timestamps.parse(source_time),
         members["payload"],
+        tuple(members.get("tags", ())),
     )
+
+
+def has_tags(text: str) -> bool:
+    """Whether the stored text of an event has tags. The payload, which is last otherwise, is an object or null."""
+    return text.endswith("]}")
 
 
 @dataclass(frozen=True)
@@ -161,7 +186,8 @@ class Event:
         position = "null" if self.position is None else self.position
         return (
             f'{{"id":{{"server":{server},"session":{session},"instance":{instance}}},"eventId":{self.event_id},'
-            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:]}'
+            f'"position":{position},"timestamp":"{timestamps.iso(self.at_us)}",{self.text[1:-1]}'
+            f"{'}' if has_tags(self.text) else NO_TAGS}"
         )
 
     def __eq__(self, other: object) -> bool:

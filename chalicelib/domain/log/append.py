@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from pydantic import Field
+from pydantic import Field, SerializeAsAny
 
 from chalicelib.domain.errors import BadInput, TooLarge
 from chalicelib.domain.events.event import Event, NewEvent, encode_all
@@ -23,9 +23,10 @@ RECEIPT_TTL_S = 24 * 3600
 class AppendCondition(Model):
     """Refuse the append if an event after `after` matches, so that no publisher acts on outdated knowledge."""
 
-    fail_if_events_match: Selection = Field(alias="failIfEventsMatch")
+    fail_if_events_match: SerializeAsAny[Selection] = Field(alias="failIfEventsMatch")
     after: EventId = 0
-    after_position: EventId | None = Field(None, alias="afterPosition")
+    # Left out if absent, so that the digest of a request without it is that of earlier versions.
+    after_position: EventId | None = Field(None, alias="afterPosition", exclude_if=lambda position: position is None)
     """Replaces `after`."""
 
     def first_match(self, events: Iterable[Event]) -> Event | None:

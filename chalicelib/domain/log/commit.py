@@ -7,7 +7,7 @@ from zlib import crc32
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.body import join_body, split_body
-from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event import NO_TAGS, Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id, next_event_id
 from chalicelib.domain.lazy import lazy_property
@@ -104,10 +104,12 @@ class Commit(_StoredCommit):
         if before is None:
             closing = f',"position":null{closing}'
             return [
-                f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:]}' for i, text in enumerate(self.texts, start=1)
+                f'{opening}{i}}},"eventId":{first + i}{closing}{text[1:-1]}{"}" if text[-2:] == "]}" else NO_TAGS}'
+                for i, text in enumerate(self.texts, start=1)
             ]
         return [
-            f'{opening}{i}}},"eventId":{first + i},"position":{before + i}{closing}{text[1:]}'
+            f'{opening}{i}}},"eventId":{first + i},"position":{before + i}{closing}{text[1:-1]}'
+            f"{'}' if text[-2:] == ']}' else NO_TAGS}"
             for i, text in enumerate(self.texts, start=1)
         ]
 

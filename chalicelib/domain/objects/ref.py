@@ -9,6 +9,9 @@ State = Mapping[str, Any]
 KEYED = ""
 """The collection of keys that belong to no vocabulary. Their events can be queried, but they have no state."""
 
+TAGGED = "#"
+"""The collection of tags. Their events can be queried, but they have no state."""
+
 
 class ObjectRef(NamedTuple):
     """The collection of an object, and its path in the collection."""

@@ -43,9 +43,14 @@ class Organization:
     server: int
 
 
+def is_name(text: str) -> bool:
+    """Whether an organization may have this name."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check_name(name: str) -> str:
     """Return `name`. Raises `BadInput` if it is not valid."""
-    if _NAME.fullmatch(name) is None:
+    if not is_name(name):
         raise BadInput(
             "an organization's name has 1 to 63 letters, digits, '-' and '_', and begins with a letter or digit"
         )
@@ -54,12 +59,12 @@ def check_name(name: str) -> str:
 
 def creation_event(name: str) -> NewEvent:
     """The event that creates the organization."""
-    return NewEvent(type=("organization", "created"), key=_key(name))
+    return NewEvent(type=("organization", "created"), key=directory_key(name))
 
 
 def creation_condition(name: str) -> AppendCondition:
     """Holds if the organization has not been created yet."""
-    return AppendCondition(fail_if_events_match=Selection(keys=(_key(name),)))
+    return AppendCondition(fail_if_events_match=Selection(keys=(directory_key(name),)))
 
 
 def name_from_key(key: str) -> str:
@@ -67,5 +72,6 @@ def name_from_key(key: str) -> str:
     return key.removeprefix("/organization/")
 
 
-def _key(name: str) -> str:
+def directory_key(name: str) -> str:
+    """The key of the event that creates the organization."""
     return f"/organization/{name}"

@@ -1,8 +1,8 @@
-"""Selections: filters for events by type, key and object."""
+"""Selections: filters for events by type, key, tag and object."""
 
 from collections.abc import Iterable
 from functools import lru_cache
-from itertools import takewhile
+from itertools import chain, takewhile
 from typing import Annotated
 
 from pydantic import AfterValidator, Field, SerializeAsAny
@@ -10,11 +10,11 @@ from pydantic_core import to_json
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.body import find_in_body, split_body
-from chalicelib.domain.events.event import Event, Key
+from chalicelib.domain.events.event import Event, Key, Tags
 from chalicelib.domain.events.event_type import EventType, Pattern, is_literal, matches
 from chalicelib.domain.model import Model
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.objects.ref import TAGGED, ObjectRef
 
 
 def _sort_unique(keys: tuple[str, ...]) -> tuple[str, ...]:
@@ -25,29 +25,45 @@ Patterns = Annotated[tuple[Pattern, ...], Field(fail_fast=True, max_length=100)]
 Keys = Annotated[tuple[Key, ...], Field(fail_fast=True, max_length=100), AfterValidator(_sort_unique)]
 
 
-class Selection(Model):
-    """Events whose type matches one of `types` and whose key is one of `keys`.
+ObjectGroup = tuple[ObjectRef, ...]
+"""Objects that together contain all selected events."""
 
-    A missing list selects all events, an empty list selects none.
+
+class Selection(Model):
+    """Events whose type matches one of `types`, whose key is one of `keys`, and that have all `tags`.
+
+    A missing list selects all events. An empty list of types or keys selects none.
     """
 
     types: Patterns | None = None
     keys: Keys | None = None
+    # Left out if absent, so that the digest of a request without tags is that of earlier versions.
+    tags: Tags | None = Field(None, exclude_if=lambda tags: tags is None)
 
     @property
     def selects_everything(self) -> bool:
-        return self.keys is None and (self.types is None or ("*",) in self.types)
+        return self.keys is None and not self.tags and (self.types is None or ("*",) in self.types)
 
     @property
-    def object_refs(self) -> tuple[ObjectRef, ...] | None:
-        """Objects that together contain all selected events. None if they cannot be named."""
+    def alternatives(self) -> "tuple[Selection, ...]":
+        """Selections that together select the same events. Each can be looked up separately."""
+        return (self,)
+
+    @property
+    def object_groups(self) -> tuple[ObjectGroup, ...]:
+        """The ways to name objects that together contain all selected events. Empty if there is none."""
+        groups = [(ObjectRef(TAGGED, tag),) for tag in self.tags or ()]
         if self.keys is None:
-            return None
-        return tuple(ref for key in self.keys for ref in vocabularies.objects_with_key(key))
+            return tuple(groups)
+        return (tuple(ref for key in self.keys for ref in vocabularies.objects_with_key(key)), *groups)
 
     def selects(self, event: Event) -> bool:
         fields = event.fields
-        return (self.keys is None or fields.key in self.keys) and self.selects_type(fields.type)
+        return (
+            (self.keys is None or fields.key in self.keys)
+            and (not self.tags or all(tag in fields.tags for tag in self.tags))
+            and self.selects_type(fields.type)
+        )
 
     def selects_type(self, event_type: EventType) -> bool:
         if self.types is None:
@@ -66,6 +82,8 @@ class Selection(Model):
         texts: Iterable[tuple[int, str]]
         if key_members is not None:
             texts = sorted({item for member in key_members for item in find_in_body(member, body)})
+        elif self.tags:
+            texts = find_in_body(_json(self.tags[0]), body)
         elif prefixes is None or any(prefix in body for prefix in prefixes):
             texts = enumerate(split_body(body))
         else:
@@ -85,16 +103,37 @@ class ObjectSelection(Selection):
         return False
 
     @property
-    def object_refs(self) -> tuple[ObjectRef, ...] | None:
-        """The objects, if the query names each of them."""
-        refs = [ObjectRef(self.collection, pattern.text) for pattern in self.query.patterns]
-        return tuple(refs) if all(vocabularies.is_unique(ref) for ref in refs) else None
+    def object_groups(self) -> tuple[ObjectGroup, ...]:
+        """With the objects of the query, if it names each of them."""
+        refs = tuple(ObjectRef(self.collection, pattern.text) for pattern in self.query.patterns)
+        groups = super().object_groups
+        return (refs, *groups) if all(vocabularies.is_unique(ref) for ref in refs) else groups
 
     def selects(self, event: Event) -> bool:
         return super().selects(event) and any(
             ref.collection == self.collection and vocabularies.matches(self.query, ref)
             for ref in vocabularies.affected_objects(event.fields)
         )
+
+
+class AnySelection(Selection):
+    """The union of selections."""
+
+    items: tuple[Selection, ...]
+
+    @property
+    def selects_everything(self) -> bool:
+        return any(item.selects_everything for item in self.items)
+
+    @property
+    def alternatives(self) -> tuple[Selection, ...]:
+        return self.items
+
+    def selects(self, event: Event) -> bool:
+        return any(item.selects(event) for item in self.items)
+
+    def candidates(self, body: str) -> Iterable[tuple[int, str]]:
+        return sorted(dict(chain.from_iterable(item.candidates(body) for item in self.items)).items())
 
 
 class EitherSelection(Selection):
@@ -109,6 +148,11 @@ class EitherSelection(Selection):
     def selects_everything(self) -> bool:
         """Always false, because of the start positions."""
         return False
+
+    @property
+    def alternatives(self) -> tuple[Selection, ...]:
+        """Without the start positions, which the caller checks with `selects`."""
+        return (*self.first.alternatives, *self.second.alternatives)
 
     def selects(self, event: Event) -> bool:
         is_first = event.event_id > self.first_after and self.first.selects(event)

@@ -10,6 +10,8 @@ class NonEmpty:
     event_id: int
     texts: list[str]
     """The formatted events."""
+    more_follows: bool = False
+    """Whether the result was cut, so that more events may match."""
     position: int | None = field(default=None, compare=False)
     """Position of `event_id`. None: unknown."""
 
@@ -19,6 +21,8 @@ class Empty:
     """No event matched before the timeout. Continue after `last_event_id`."""
 
     last_event_id: int
+    more_follows: bool = False
+    """Whether the search was cut before the end of the log."""
     position: int | None = field(default=None, compare=False)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import Event
-from chalicelib.domain.objects.ref import KEYED, ObjectRef
+from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.views.list_index import Entry, Root
 from chalicelib.domain.views.object_view import ObjectView
@@ -81,7 +81,7 @@ def list_changes(
     """The changes of the lists, by collection, without those that are already complete. Raises `RunOutdated`."""
     by_collection: dict[str, dict[str, ObjectChange]] = {}
     for ref, change in changes.items():
-        if ref.collection != KEYED:
+        if ref.collection in roots:
             by_collection.setdefault(ref.collection, {})[ref.path] = change
     result: dict[str, ListChange] = {}
     for collection, objects in by_collection.items():

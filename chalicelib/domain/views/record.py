@@ -4,11 +4,13 @@ Each record has a version, so that applying the same commits to it again changes
 cannot overwrite each other.
 """
 
+import zlib
 from dataclasses import dataclass, replace
 from typing import Self
 
 from pydantic_core import from_json, to_json
 
+from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 
 MAX_CHARACTER = "\U0010ffff"
@@ -41,6 +43,17 @@ class Record:
     """The last session that is folded into the record."""
     data: str
     """JSON."""
+
+    @property
+    def checksum(self) -> int:
+        """The CRC-32 of the whole record. The stores keep it beside the record and verify it on every read."""
+        return zlib.crc32(f"{self.view}\0{self.item}\0{self.version}\0{self.data}".encode())
+
+    def verify(self, checksum: object) -> Self:
+        """Return the record, or raise `DamagedRecord` if the stored checksum is another one."""
+        if checksum != self.checksum:
+            raise DamagedRecord(self.view, self.item, self.version)
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +92,10 @@ class Checkpoint:
     def follows(self, earlier: "Checkpoint") -> bool:
         """Whether the views of `earlier` still exist and were only extended since."""
         return self.generation == earlier.generation and self.head.session >= earlier.head.session
+
+    @staticmethod
+    def generation_of(record_version: int) -> int:
+        return record_version // _GENERATION_UNIT
 
     def at(self, head: Head, part: str = "") -> Self:
         """The same checkpoint at another position."""

@@ -13,7 +13,7 @@ from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.events.event import Event, EventFields
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
-from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
+from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef, State
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.vocabularies.job import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.push import PUSH_VOCABULARY
@@ -69,10 +69,12 @@ def native_text(event: Event) -> str:
 
 
 def affected_objects(fields: EventFields) -> tuple[ObjectRef, ...]:
-    """The objects that an event is about, always including one that is found by the event's key."""
+    """The objects that an event is about, always including one that is found by the event's key, and each tag."""
     vocabulary, key = for_type(fields.type), fields.key
     refs = vocabulary.affected_objects(fields) if vocabulary else ()
-    return refs if key is None else _with_keyed_object(refs, key)
+    if key is not None:
+        refs = _with_keyed_object(refs, key)
+    return (*refs, *(ObjectRef(TAGGED, tag) for tag in fields.tags)) if fields.tags else refs
 
 
 @lru_cache(maxsize=8192)
@@ -144,7 +146,7 @@ def fold(collection: str, state: State | None, event: Event) -> State | None:
     Any publisher may use a vocabulary's event types. Events that do not follow the vocabulary change no state.
     """
     vocabulary = for_type(event.fields.type)
-    native = vocabulary.native_json(event) if vocabulary and collection != KEYED else None
+    native = vocabulary.native_json(event) if vocabulary and collection not in (KEYED, TAGGED) else None
     if vocabulary is None or native is None:
         return state
     folded = vocabulary.fold(collection, state, event, native)

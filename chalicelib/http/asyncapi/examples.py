@@ -29,6 +29,7 @@ _DEPLOYMENT = {
     "key": "/web",
     "sourceTimestamp": "2026-11-04T11:07:36.000000Z",
     "payload": {"type": "json", "data": {"revision": "4f2a"}},
+    "tags": ["service:web", "region:eu"],
 }
 _STEP = {"eventId": _AT, "TYPE": "OrderStepStarted", "key": "/folder/chain,117", "nodeId": "A", "taskId": "9"}
 _CREATED = {
@@ -72,8 +73,9 @@ class MessageExample:
         return message
 
 
-def _poll(operation: str, payload: Any, query: Values, path: Mapping[str, str] | None = None) -> MessageExample:
-    body = {"path": "/folder/"} if operation.endswith("_post") else None
+def _poll(
+    operation: str, payload: Any, query: Values, path: Mapping[str, str] | None = None, body: Any = None
+) -> MessageExample:
     return MessageExample("poll", Example(operation, path or {}, query, body=body), payload)
 
 
@@ -103,27 +105,41 @@ def _non_empty(element: Any) -> JsonSchema:
     return {"TYPE": "NonEmpty", "eventId": _AT, "eventSnapshots": [element]}
 
 
+def _core(seq: JsonSchema, position: int, more_follows: bool = False) -> JsonSchema:
+    """An EventSeq of core events."""
+    return {**seq, "moreFollows": more_follows, "position": position}
+
+
 _ONE_DEPLOYMENT: Values = {"types": ["deploy/*"], "limit": "1"}
 _NO_MATCH: Values = {"types": ["nothing"], "after": "0"}
 _TOO_OLD: Values = {"after": "0", "tornOlder": "0.01s"}
+_WEB_SERVICE = {"items": [{"tags": ["service:web", "region:eu"]}]}
 _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
-    _poll("get_events", {**_non_empty(_DEPLOYMENT), "position": 1}, _ONE_DEPLOYMENT),
-    _poll("get_events", {**_EMPTY, "position": 22}, _NO_MATCH),
-    _poll("get_events", {**_TORN, "position": 22}, _TOO_OLD),
+    _poll("get_events", _core(_non_empty(_DEPLOYMENT), 1, more_follows=True), _ONE_DEPLOYMENT),
+    _poll("get_events", _core(_EMPTY, 23), _NO_MATCH),
+    _poll("get_events", _core(_TORN, 23, more_follows=True), _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),
     _sse_event("get_events", "Torn", _TORN, _TOO_OLD),
     _sse_event("get_events", "position", None, _NO_MATCH),
+    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 23), {}, body=_WEB_SERVICE),
+    MessageExample("line", Example("query_events", headers={"Accept": NDJSON}, body=_WEB_SERVICE), _DEPLOYMENT),
+    MessageExample(
+        UNNAMED,
+        Example("query_events", headers={"Accept": EVENT_STREAM}, body={**_WEB_SERVICE, "timeout": "0.1s"}),
+        _DEPLOYMENT,
+        str(_AT),
+    ),
     _poll("jobscheduler_get", _non_empty(_STEP), _STEPS, _ORDERS),
     _line("jobscheduler_get", _STEP, _STEPS, _ORDERS),
     _sse_event("jobscheduler_get", UNNAMED, _STEP, _STEPS, _ORDERS),
     _poll("jobscheduler_get_at_path", _non_empty(_STEP), _STEPS, _FOLDER),
     _line("jobscheduler_get_at_path", _STEP, _STEPS, _FOLDER),
     _sse_event("jobscheduler_get_at_path", UNNAMED, _STEP, _STEPS, _FOLDER),
-    _poll("jobscheduler_post", _non_empty(_STEP), _STEPS, _ORDERS),
+    _poll("jobscheduler_post", _non_empty(_STEP), _STEPS, _ORDERS, {"path": "/folder/"}),
     _poll("get_inbox", _non_empty(_CREATED), {"limit": "1", "timeout": "5s"}, _ANNA),
     _line("get_inbox", _CREATED, {"limit": "1"}, _ANNA),
     _sse_event("get_inbox", UNNAMED, _CREATED, {"limit": "1"}, _ANNA),

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 QUERY: Mapping[str, str] = {
     "after": "Read events after this position, an `eventId`. Default: start with the first event that is retained.",
     "afterPosition": "Read events after this `position`. It replaces `after`.",
+    "before": "With a negative limit: read events before this `eventId`. Continue with that of the last event.",
     "timeout": "How long to wait for a first event: `60`, `0.5s`, `1h2m3s` or ISO-8601. A stream ends after this time.",
     "limit": "Maximum number of results. In a feed, a negative limit returns the newest events first, without waiting."
     " With a limit, a"
@@ -16,6 +17,7 @@ QUERY: Mapping[str, str] = {
     "heartbeat": "In a stream: send an empty line or a comment whenever nothing was sent for this long.",
     "types": "Patterns of types, such as `job/finish/*`: `?` stands for one subtype, a final `*` for any number.",
     "keys": "Return only events with one of these keys.",
+    "tags": "Return only events with all of these tags.",
     "return": "What to return: an overview such as `OrderOverview`, event types such as `OrderEvent` or"
     " `OrderStepEnded,OrderFinished`, `OrderStatistics` or `OrderStatisticsChanged`.",
     "tFrom": "The earliest time.",

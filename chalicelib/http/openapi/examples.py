@@ -11,6 +11,7 @@ _DEPLOYED = {
     "key": "/web",
     "sourceTimestamp": "2026-11-04T11:07:36Z",
     "payload": {"type": "json", "data": {"revision": "4f2a"}},
+    "tags": ["service:web", "region:eu"],
 }
 _ONLY_ONE = {"failIfEventsMatch": {"types": ["deploy/started"], "keys": ["/db"]}, "after": 0}
 _JOB = {"node": "n1", "id": 4800, "type": "backup", "props": {"author": "anna"}}
@@ -22,6 +23,18 @@ EXAMPLES = (
     Example(
         "post_events",
         body={"events": [{"type": ["deploy", "started"], "key": "/db"}], "condition": _ONLY_ONE},
+        status=201,
+    ),
+    Example(
+        "post_events",
+        body={
+            "events": [{"type": ["seat", "taken"], "tags": ["show:1", "seat:12"]}],
+            "condition": {
+                "failIfEventsMatch": {
+                    "items": [{"types": ["seat/taken"], "tags": ["show:1", "seat:12"]}, {"types": ["show/ended"]}]
+                }
+            },
+        },
         status=201,
     ),
     Example(
@@ -77,6 +90,10 @@ EXAMPLES = (
     Example("get_events", query={"types": ["deploy/*", "job/finish/*"], "after": "0", "limit": "10"}),
     Example("get_events", query={"timeout": "0.2s", "heartbeat": "0.1s"}, headers=_NDJSON),
     Example("get_events", query={"timeout": "0.2s"}, headers={**_SSE, "Last-Event-ID": "0"}),
+    Example("get_events", query={"tags": ["show:1", "seat:12"], "limit": "-1", "before": "9007199254740991"}),
+    Example(
+        "query_events", body={"items": [{"tags": ["show:1"]}, {"keys": ["/web"], "types": ["deploy/*"]}], "limit": 9}
+    ),
     Example("events_latest_get", query={"types": ["deploy/*"]}),
     Example("events_latest_post", body={"types": [["deploy", "?"], "job/*"]}),
     Example("events_timeseries_get", query={"tFrom": "2026-11-01T00:00:00Z", "order": "ascending", "maxResults": "5"}),
@@ -125,9 +142,9 @@ EXAMPLES = (
     Example("get_report", path={"name": "report"}, query={"ticket": "…"}, status=403),
     Example("post_sign_in", body={"code": "…"}, status=403),
     Example("get_me"),
-    Example("get_system"),
+    Example("get_system", query={"limit": "10"}),
     Example("put_organization", path={"org": "local"}),
-    Example("get_health"),
+    Example("get_health", query={"limit": "10", "after": "0"}),
     Example("get_openapi"),
     Example("get_asyncapi"),
     Example("get_page"),

@@ -71,7 +71,17 @@ def get_events() -> Response:
     """The core feed: the events after a position. It can wait for new events."""
     context = access.reader()
     query = requests.query(parameters.FeedParameters, context.request)
-    return feed(context, query, Selection(types=query.types, keys=query.keys))
+    return feed(context, query, Selection(types=query.types, keys=query.keys, tags=query.tags))
+
+
+@routes.route("/events/query", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("events", {}, body=parameters.EventQueryRequest, feed="Event")
+@problems.handle_errors
+def query_events() -> Response:
+    """The core feed with a query of several items: an event is returned if it matches at least one of them."""
+    context = access.reader()
+    query = requests.body(parameters.EventQueryRequest, context.request)
+    return feed(context, query, query.selection)
 
 
 @routes.route("/events/latest", methods=["GET", "POST"], **authorizer.AUTHENTICATED)

@@ -46,6 +46,7 @@ def feed(
         selection,
         params.after,
         params.limit,
+        before=params.before,
         timeout_s=min(params.timeout, max_wait_s(context)),
         delay_s=min(params.delay, max_wait_s(context)),
         torn_before_us=_oldest_us(context, params),
@@ -60,7 +61,7 @@ def feed(
             return _sse_feed(context, params, query)
         case _:
             reading = long_poll(query, log.reader, log.retention, measure=measure)
-            return poll_response(context, reading, with_position=formatter is None)
+            return poll_response(context, reading, is_core=formatter is None)
 
 
 def _oldest_us(context: LogContext, params: parameters.FollowParameters) -> int | None:
@@ -84,15 +85,15 @@ def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: F
     return stream_response(context, texts, responses.SSE)
 
 
-def poll_response(context: Context, reading: SuspendableRead[EventSeq], with_position: bool = False) -> Response:
+def poll_response(context: Context, reading: SuspendableRead[EventSeq], is_core: bool = False) -> Response:
     """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
     if context.components.settings.streams:
-        return responses.SuspendableResponse(_event_seq_response(reading, with_position))
-    return responses.event_seq(run_blocking(reading, context.components.log.notifier), with_position)
+        return responses.SuspendableResponse(_event_seq_response(reading, is_core))
+    return responses.event_seq(run_blocking(reading, context.components.log.notifier), is_core)
 
 
-def _event_seq_response(reading: SuspendableRead[EventSeq], with_position: bool) -> SuspendableRead[Response]:
-    return responses.event_seq((yield from reading), with_position)
+def _event_seq_response(reading: SuspendableRead[EventSeq], is_core: bool) -> SuspendableRead[Response]:
+    return responses.event_seq((yield from reading), is_core)
 
 
 def stream_response(context: Context, stream: Stream[str], headers: responses.Headers) -> Response:

@@ -3,7 +3,7 @@
 from chalice.app import Blueprint, Response
 
 from chalicelib import __version__
-from chalicelib.http import problems, responses
+from chalicelib.http import parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.wiring import get_components
@@ -22,8 +22,12 @@ def put_organization(org: str) -> Response:
 
 
 @routes.route("/health", methods=["GET"], **authorizer.PUBLIC)
-@route_doc("installation", {200: "Health"})
+@route_doc("installation", {200: "Health"}, query=parameters.HealthParameters)
 @problems.handle_errors
 def get_health() -> Response:
-    """Check that the logs are readable, and return their heads."""
-    return responses.health(get_components().log.health.heads(), __version__)
+    """Check that logs are readable, and return their heads: 10 unless `limit` says otherwise.
+
+    The next page starts after the last server number.
+    """
+    params = requests.query(parameters.HealthParameters, authorizer.current_request())
+    return responses.health(get_components().log.health.heads(params.after, params.limit), __version__)

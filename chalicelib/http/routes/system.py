@@ -11,19 +11,24 @@ from chalicelib.services.admin.status import ConsumerCheckpoints, log_status
 
 routes = Blueprint(__name__)
 
+MAX_ORGANIZATIONS = 100
+"""Limit of the organizations in the response, unless the caller gives another."""
+
 
 @routes.route("/system", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("installation", {200: "System"}, query=parameters.NoParameters)
+@route_doc("installation", {200: "System"}, query=parameters.SystemParameters)
 @problems.handle_errors
 def get_system() -> Response:
-    """The head of the organization's log, the progress of its consumers, and the settings of the installation."""
+    """The head of the organization's log, the progress of its consumers, and the settings of the installation.
+
+    `organizations` lists those of the token that exist, at most 100 unless `limit` says otherwise.
+    """
     context = access.reader()
-    requests.query(parameters.NoParameters, context.request)
+    params = requests.query(parameters.SystemParameters, context.request)
     components, server = context.components, context.server
     checkpoints = ConsumerCheckpoints(components.stores.views, components.stores.progress)
     boundary = components.log.retention.boundary(server)
     status = log_status(server, components.stores.log, checkpoints, boundary, components.clock)
-    organizations = [organization.name for organization in components.log.organizations.all()]
     settings = components.settings
     return responses.json_response(
         {
@@ -40,8 +45,22 @@ def get_system() -> Response:
                 }
                 for consumer in status.consumers
             ],
-            "organizations": [name for name in organizations if name in context.caller.organizations],
+            "organizations": _organizations(context, params),
             "retention": None if settings.retention_s is None else durations.iso(settings.retention_s),
             "settings": {"longestPollS": settings.max_poll_s, "streams": settings.streams},
         }
     )
+
+
+def _organizations(context: access.LogContext, params: parameters.SystemParameters) -> list[str]:
+    """Names of a page of the caller's organizations that exist."""
+    directory, names = context.components.log.organizations, context.caller.organizations
+    if params.limit is None and not params.after:
+        return [organization.name for organization in directory.existing(names[:MAX_ORGANIZATIONS])]
+    # A page may contain names that do not exist, so read on until it is full.
+    limit, following = params.limit or MAX_ORGANIZATIONS, sorted({name for name in names if name > params.after})
+    page: list[str] = []
+    while following and len(page) < limit:
+        candidates, following = following[: limit - len(page)], following[limit - len(page) :]
+        page += sorted(organization.name for organization in directory.existing(candidates))
+    return page

@@ -1,6 +1,6 @@
 """Health check: can the logs be read?
 
-Threads: any thread may call `HealthCheck.heads`. `_heads` has no lock: at worst two threads read the logs.
+Threads: any thread may call `HealthCheck.heads`. `_heads` has no lock: at worst two threads read the same log.
 """
 
 import time
@@ -10,13 +10,12 @@ from chalicelib.domain.events.head import Head
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.ports import Log
 
-MAX_LOGS = 100
 CACHE_S = 5.0
-"""On AWS. The health check needs no token, and a read of all heads costs up to 100 units."""
+"""On AWS. The health check needs no token, and the head of each log costs one read unit."""
 
 
 class HealthCheck:
-    """Reads the heads of the logs, and caches them for `cache_s` seconds. Failures are not cached."""
+    """Reads the heads of the logs, and caches each for `cache_s` seconds. Failures are not cached."""
 
     def __init__(
         self,
@@ -29,14 +28,21 @@ class HealthCheck:
         self._organizations = organizations
         self._cache_s = cache_s
         self._monotonic = monotonic
-        self._heads: tuple[float, list[Head]] = (0.0, [])
-        """When the cached heads become invalid, and the heads."""
+        self._heads: dict[int, tuple[float, Head]] = {}
+        """By server: when the cached head becomes invalid, and the head."""
 
-    def heads(self) -> list[Head]:
-        """Current heads of the logs. They contain no names, because the health check needs no token."""
-        valid_until, heads = self._heads
-        if heads and self._monotonic() < valid_until:
-            return heads
-        heads = [self._log.head(organization.server) for organization in self._organizations.all()[:MAX_LOGS]]
-        self._heads = self._monotonic() + self._cache_s, heads
-        return heads
+    def heads(self, after: int, limit: int) -> list[Head]:
+        """Current heads of at most `limit` logs with server numbers greater than `after`.
+
+        They contain no names, because the health check needs no token.
+        """
+        return [self._head(organization.server) for organization in self._organizations.page(after, limit)]
+
+    def _head(self, server: int) -> Head:
+        valid_until, head = self._heads.get(server, (0.0, Head(server)))
+        now = self._monotonic()
+        if now >= valid_until:
+            head = self._log.head(server)
+            if self._cache_s:
+                self._heads[server] = now + self._cache_s, head
+        return head

@@ -6,10 +6,11 @@ must not skip them.
 
 from collections.abc import Callable
 
+from chalicelib.domain.errors import DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.services.consumers.consumer import load_checkpoint
-from chalicelib.services.consumers.projector import reset_views
+from chalicelib.services.consumers.healing import heal, reset_views
 from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Log, Views
 
@@ -23,7 +24,12 @@ def rewind_consumers(
     """Rewind the consumers that are ahead of the log to its head. Returns a message for each of them."""
     head = log.head(server)
     messages = []
-    projected = load_checkpoint(PROJECTOR, server, views)
+    try:
+        projected = load_checkpoint(PROJECTOR, server, views)
+    except (DamagedRecord, ViewsReset) as damage:
+        if isinstance(damage, DamagedRecord):
+            heal(views, damage)
+        projected = load_checkpoint(PROJECTOR, server, views)
     if not _is_in_log(projected.head, log, head):
         reset_views(server, views)
         messages.append(f"the views contained {_describe(projected.head, head)}. They are rebuilt")

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from chalicelib.domain.errors import Unavailable
+from chalicelib.domain.errors import DamagedRecord, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import Checkpoint, checkpoints_view
+from chalicelib.services.consumers.healing import heal
 from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
 from chalicelib.services.ports import Clock, Measure, Views
 
@@ -145,22 +146,6 @@ def catch_up(
     return not run.has_more
 
 
-def catch_up_together(
-    consumers: Sequence[Consumer],
-    server: int,
-    log: CommitSource,
-    views: Views,
-    retention_head: Head | None = None,
-    between_runs: Callable[[], None] = lambda: None,
-) -> None:
-    """Run several consumers alternately until the end of the log. With a `CachedCommitReader` they share each read."""
-    behind = list(consumers)
-    while behind := [
-        consumer for consumer in behind if _run(consumer, server, log, views, RunLimit(), retention_head).has_more
-    ]:
-        between_runs()
-
-
 def measure_lag(name: str, clock: Clock, measure: Measure) -> Callable[[Commit], None]:
     """Return a callback for `catch_up` that records the age of the last commit in milliseconds as metric `name`."""
     return lambda commit: measure(name, max(clock() - commit.at_us // 1000, 0))
@@ -182,6 +167,22 @@ def _run(
     limit: RunLimit,
     retention_head: Head | None,
     has_time: Callable[[], bool] = lambda: True,
+) -> _Run:
+    try:
+        return _run_undamaged(consumer, server, log, views, limit, retention_head, has_time)
+    except DamagedRecord as damaged:
+        heal(views, damaged)
+        return _Run([], has_more=False)
+
+
+def _run_undamaged(
+    consumer: Consumer,
+    server: int,
+    log: CommitSource,
+    views: Views,
+    limit: RunLimit,
+    retention_head: Head | None,
+    has_time: Callable[[], bool],
 ) -> _Run:
     checkpoint = load_checkpoint(consumer.name, server, views)
     head = checkpoint.head

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED, ObjectRef
+from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef
 from chalicelib.domain.views.list_changes import (
     ListChange,
     Run,
@@ -56,7 +56,7 @@ class ObjectProjection:
         self.collections = frozenset(ref.collection for ref in self._events)
 
     def run(self) -> None:
-        roots = {collection: self._load_root(collection) for collection in sorted(self.collections - {KEYED})}
+        roots = {collection: self._load_root(collection) for collection in sorted(self.collections - {KEYED, TAGGED})}
         changes = fold_objects(self._run, self._events, self._load_objects(self._events))
         lists = list_changes(self._run, changes, roots)
         versions = {ref: change.before.last_session for ref, change in changes.items() if change.before.last_session}

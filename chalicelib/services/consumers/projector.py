@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.errors import Unusable
+from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED
+from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.list_changes import RunOutdated
 from chalicelib.domain.views.projection import updates
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
@@ -26,24 +26,36 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
+from chalicelib.services.consumers.healing import REBUILD, reset_views
 from chalicelib.services.consumers.object_projection import ObjectProjection
 from chalicelib.services.consumers.run_claims import load_claim
 from chalicelib.services.ports import Log, Views
-
-REBUILD = "rebuild"
-"""Name of the consumer that rebuilds the views."""
 
 RecordKey = tuple[str, str]
 """View and item."""
 
 
-def projector(views: Views, with_receipts: bool = True) -> Consumer:
-    """The consumer that keeps the views up to date. A log that finds idempotency keys itself needs no receipts."""
-    return Consumer(
-        PROJECTOR,
-        lambda checkpoint, commits: [_project(checkpoint, commits, views, with_receipts)],
-        lambda server: reset_views(server, views),
-    )
+EnterDeadlines = Callable[[int, Sequence[Commit]], None]
+"""Enters the deadlines that follow from commits of a log in the due index."""
+
+
+def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
+    """An `EnterDeadlines` for views without a due index."""
+    del server, commits
+
+
+def projector(views: Views, with_receipts: bool = True, enter_deadlines: EnterDeadlines = enter_nothing) -> Consumer:
+    """The consumer that keeps the views and the due index up to date.
+
+    A log that finds idempotency keys itself needs no receipts.
+    """
+
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
+        projected = _project(checkpoint, commits, views, with_receipts)
+        enter_deadlines(checkpoint.head.server, commits)
+        return [projected]
+
+    return Consumer(PROJECTOR, handle, lambda server: reset_views(server, views))
 
 
 def rebuild(
@@ -53,13 +65,15 @@ def rebuild(
     progress: Callable[[int, int], None],
     retention_head: Head | None = None,
     with_receipts: bool = True,
+    enter_deadlines: EnterDeadlines = enter_nothing,
 ) -> None:
     """Rebuild all views of a server next to the old ones, switch over atomically, then delete the old ones.
 
     Concurrent rebuilds are safe: both continue the one that was started last.
     """
     start = retention_head or Head(server)
-    build = projector(views, with_receipts).handle
+    # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
+    build = projector(views, with_receipts, enter_deadlines).handle
     builder = Consumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
     _start_generation(builder.name, start, views)
     while run_once(builder, server, log, views, retention_head=retention_head):
@@ -68,13 +82,6 @@ def rebuild(
     # Delete all old generations, because a crashed rebuild or a late projector may have left records.
     for generation in range(1, load_checkpoint(PROJECTOR, server, views).generation):
         _delete_views(Checkpoint(Head(server), generation), views)
-
-
-def reset_views(server: int, views: Views) -> None:
-    """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
-    current = load_checkpoint(PROJECTOR, server, views)
-    newest = max(current.generation, load_checkpoint(REBUILD, server, views).generation)
-    views.put([Checkpoint(Head(server), newest + 1).to_write(PROJECTOR, current.record_version)])
 
 
 def _start_generation(builder: str, start: Head, views: Views) -> None:
@@ -109,7 +116,8 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, wi
     except RunOutdated as outdated:
         # Another projector has completed the run, so the store refuses the checkpoint.
         if not _is_outdated(checkpoint, commits[-1].session, views):
-            raise Unusable(f"the lists of server {checkpoint.head.server} are damaged; rebuild the views") from outdated
+            # Records of a list are missing, so the views start over.
+            raise DamagedRecord(checkpoint.view_name(RUNS_VIEW), "", commits[-1].session) from outdated
     head = _count_events(checkpoint.head, commits)
     return replace(checkpoint.at(head), collections=checkpoint.collections | objects.collections)
 
@@ -144,7 +152,7 @@ def _switch_over(builder: str, server: int, views: Views) -> None:
 
 
 def _delete_views(checkpoint: Checkpoint, views: Views) -> None:
-    collections = (KEYED, *vocabularies.collections())
+    collections = (KEYED, TAGGED, *vocabularies.collections())
     lists = map(list_view, vocabularies.collections())
     kinds = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW, RUNS_VIEW)
     for kind in (*map(objects_view, collections), *lists, *kinds):

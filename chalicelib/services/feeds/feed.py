@@ -48,6 +48,8 @@ class FeedQuery:
     """Wraps the text of an event for the wire. None leaves it as it is."""
     max_bytes: int | None = None
     """Size of a page. None: as large as a response may be."""
+    before: int | None = None
+    """With a negative limit: EventId to start before. None starts with the last event."""
 
     def page_spec(self, size_limit: SizeLimit) -> PageSpec:
         """The part of the query that does not depend on the position. `size_limit` applies to whole responses."""
@@ -174,7 +176,7 @@ def _next_seq(
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
         head = yield Wait(position, query.selection, timeout_s, next(attempts))
         if head is None:
-            return Empty(position.last_event_id, position.position), last_page
+            return Empty(position.last_event_id, position=position.position), last_page
         position = head
     for attempt in attempts:
         page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
@@ -183,7 +185,7 @@ def _next_seq(
         if page.texts:
             is_delayed = attempt > 0 and query.delay_s > 0
             page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
-            return NonEmpty(page.event_id, page.texts, page.position), page
+            return NonEmpty(page.event_id, page.texts, not page.is_complete, page.position), page
         position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
@@ -193,7 +195,7 @@ def _next_seq(
             if head is None:
                 break
             position = head
-    return Empty(page.event_id, page.position), page
+    return Empty(page.event_id, not page.is_complete, page.position), page
 
 
 def _start(
@@ -220,13 +222,23 @@ def _read_delayed(
     return _read_page(query, reader, start, after, is_near_end=False)
 
 
+def _newest_first_range(query: FeedQuery, reader: LogReader) -> tuple[Head, Head]:
+    """The commit to start with, and the position that the page reports, which may be within that commit."""
+    head = reader.log.head(query.server)
+    if query.before is None or query.before > head.last_event_id:
+        return head, head
+    end = reader.position_at(query.server, query.before - 1)
+    # The commit after `end` may contain `before`, and events before it.
+    return Head(query.server, end.session + 1), end._replace(last_event_id=max(query.before - 1, 0))
+
+
 def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:
     """Read a page after `position`. Near the end of the log, scanning is faster than the views."""
     spec = query.page_spec(reader.page_size)
     if query.limit is not None and query.limit < 0:
-        head = reader.log.head(query.server)
-        commits = reader.commits_before(head, query.selection)
-        return collect_page_backwards(commits, head, max(after, position.last_event_id), spec)
+        start, end = _newest_first_range(query, reader)
+        commits = reader.commits_before(start, query.selection)
+        return collect_page_backwards(commits, end, max(after, position.last_event_id), spec)
     max_commits = max_commits_for(query.limit, query.selection)
     if is_near_end:
         return reader.cached_page(

@@ -1,44 +1,42 @@
 """Close jobs and job sets without events for longer than their timeout, by a `clean` event.
 
-A consumer keeps the open jobs and sets, each with the time of its last event. So a run reads only a few records,
-however many jobs there have been.
+The deadline of a job is entered in the due index when the job is created. Later events do not move it: they are found
+when the deadline has passed, and the job is then entered again.
 """
 
-import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
-
-from pydantic_core import from_json, to_json
 
 from chalicelib.domain import timestamps
 from chalicelib.domain.errors import ConditionFailed, NotFound, TooLarge
 from chalicelib.domain.events.event import Event
-from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection
-from chalicelib.domain.views.record import VIEW_FORMAT, Checkpoint, ConditionalWrite, Record
+from chalicelib.domain.views.due import SECOND_US, Deadline
+from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import JOB, follow_up_event
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import clean_event
-from chalicelib.services.consumers.consumer import Consumer, catch_up
+from chalicelib.services.consumers.consumer import load_checkpoint
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.objects.snapshots import object_snapshot
-from chalicelib.services.ports import Clock, Views
+from chalicelib.services.ports import Views
 from chalicelib.services.reading.log_reader import LogReader
 
-RECORD_COUNT = 64
-"""The open jobs of a log are spread over this many records, to keep them small."""
-MAX_PER_RUN = 100
-"""Limit of `clean` events per run. Each is checked against the commits that the views do not contain yet."""
-_OPENING_EVENTS = ("create", "createJobSet")
+KIND = "job"
+"""The kind of work in the due index."""
+MAX_CHECKED_JOBS = 100
+"""Limit per log and run. Each job is checked against the commits that the views do not contain yet."""
+MAX_UNPROJECTED_COMMITS = 2_000
+"""With more, checking a job takes too long. Its deadline waits until the views have caught up."""
+_MAX_TIMEOUT_S = 1e11
+_RETIRED_CONSUMER = "clean-5"
 _ENDING_EVENTS = ("finish", "clean", "finishJobSet", "cleanJobSet")
-
-_OpenJobs = dict[str, list[float | None]]
-"""By collection and path: time of the last event in microseconds, and the job's own timeout in seconds or None."""
+_OPENING_OR_ENDING_EVENTS = frozenset(("create", "createJobSet", *_ENDING_EVENTS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,64 +44,84 @@ class JobTimeouts:
     """Finds jobs and job sets that have timed out, and publishes their `clean` events."""
 
     reader: LogReader
-    views: Views
     publisher: Publisher
-    clock: Clock
     timeout_s: float
 
-    @property
-    def consumer(self) -> Consumer:
-        """The consumer that tracks open jobs."""
-        return Consumer(f"clean-{VIEW_FORMAT}", self._handle)
+    def deadlines(self, commits: Sequence[Commit]) -> Iterable[Deadline]:
+        """The deadlines of the jobs and sets that are created and do not end in the same commits."""
+        deadlines: dict[str, Deadline] = {}
+        for event in _job_events(commits):
+            fields = JOB_VOCABULARY.native_json(event)
+            if fields is None:
+                continue
+            name = f"{event.fields.type[0]}:/{fields['id']}"
+            if fields["event"] in _ENDING_EVENTS:
+                deadlines.pop(name, None)
+                continue
+            deadline = self._deadline(name, event.event_id, fields["props"])
+            # The job may be open already, with a longer or shorter timeout. The earlier deadline covers both.
+            deadlines[name] = min(deadline, deadlines.get(name, deadline), key=lambda one: one.due_us)
+        return deadlines.values()
 
-    def run(self, server: int, kept: Head | None = None, between: Callable[[], None] = lambda: None) -> int:
-        """Publish the `clean` events that are due and return how many.
+    def check(self, server: int, deadlines: Sequence[Deadline], now_us: int) -> Iterable[Deadline]:
+        """Publish the `clean` events that are due. Returns the deadlines of the jobs that are still open."""
+        if self._has_lagging_views(server):
+            return deadlines
+        return self._check_open_jobs(server, deadlines, now_us)
 
-        `kept` is the head before the first kept commit. `between` is called between runs of commits.
+    def _check_open_jobs(self, server: int, deadlines: Sequence[Deadline], now_us: int) -> Iterator[Deadline]:
+        ended = self._ended_deadlines(server, deadlines)
+        open_deadlines = [deadline for deadline in deadlines if deadline not in ended]
+        for deadline in open_deadlines[:MAX_CHECKED_JOBS]:
+            next_deadline = self._check_job(server, deadline, now_us)
+            if next_deadline is not None:
+                yield next_deadline
+        yield from open_deadlines[MAX_CHECKED_JOBS:]
+
+    def _ended_deadlines(self, server: int, deadlines: Sequence[Deadline]) -> set[Deadline]:
+        """The deadlines of jobs that have ended since, according to the views.
+
+        Most jobs have. One batch of reads finds them, and a later run of the same job has a deadline of its own.
         """
-        catch_up(self.consumer, server, self.reader.log, self.views, kept, between_runs=between)
-        cleaned = (1 for ref, last_us in self._timed_out(server) if self._clean(server, ref, last_us))
-        return sum(islice(cleaned, MAX_PER_RUN))
+        paths: dict[str, list[str]] = {}
+        for deadline in deadlines:
+            ref = _ref(deadline)
+            paths.setdefault(ref.collection, []).append(ref.path)
 
-    def _handle(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> None:
-        server = checkpoint.head.server
-        pending = _events_by_item(commits)
-        while pending:
-            stored = self.views.get(_view(server), sorted(pending))
-            changes = [_update_record(server, item, stored.get(item), events) for item, events in pending.items()]
-            refused = self.views.put([change for change in changes if change is not None])
-            pending = {change.record.item: pending[change.record.item] for change in refused}
+        def read_end_times(checkpoint: Checkpoint) -> dict[ObjectRef, int]:
+            return {
+                ObjectRef(collection, path): timestamps.parse(state["finishedAt"])
+                for collection, items in paths.items()
+                for path, record in self.reader.views.get(
+                    checkpoint.view_name(objects_view(collection)), list(dict.fromkeys(items))
+                ).items()
+                if (state := ObjectView.from_record(record).state) is not None and "finishedAt" in state
+            }
 
-    def _timed_out(self, server: int) -> list[tuple[ObjectRef, float]]:
-        """Jobs and sets that are due, the longest overdue first, with the time of their last event."""
-        now_us = self.clock() * 1000
-        due: list[tuple[float, ObjectRef, float]] = []
-        for record in self.views.get(_view(server), [f"{n:02d}" for n in range(RECORD_COUNT)]).values():
-            for name, (last_us, timeout_s) in from_json(record.data).items():
-                due_us = last_us + (self.timeout_s if timeout_s is None else timeout_s) * 1_000_000
-                if due_us < now_us:
-                    collection, _, path = name.partition(":")
-                    due.append((due_us, ObjectRef(collection, path), last_us))
-        return [(ref, last_us) for _, ref, last_us in sorted(due)]
+        _, end_times = self.reader.read_views(server, read_end_times)
+        return {deadline for deadline in deadlines if end_times.get(_ref(deadline), -1) >= deadline.event_id}
 
-    def _clean(self, server: int, ref: ObjectRef, last_us: float) -> bool:
-        """Publish the `clean` event, unless the job has newer events, has ended, or was deleted by retention."""
+    def _check_job(self, server: int, deadline: Deadline, now_us: int) -> Deadline | None:
+        """Publish the `clean` event if it is due. Returns the deadline of the job if it is still open."""
+        ref = _ref(deadline)
         try:
             current = object_snapshot(self.reader, server, ref)
-        except NotFound:
-            return False
+        except NotFound:  # It was deleted by retention.
+            return None
         state = current.state_of(ref.path)
-        if "finishedAt" in state or timestamps.parse(state["updatedAt"]) > last_us:
-            return False
-        query = PathQuery((PathPattern(ref.path),))
-        selection = ObjectSelection(collection=ref.collection, query=query)
+        if "finishedAt" in state:
+            return None
+        actual = self._deadline(deadline.name, timestamps.parse(state["updatedAt"]), state["props"])
+        if actual.due_us >= now_us:
+            return actual
+        selection = ObjectSelection(collection=ref.collection, query=PathQuery((PathPattern(ref.path),)))
         condition = AppendCondition(fail_if_events_match=selection, after=current.event_id)
         clean = _clean_job_event(state) if ref.collection == JOB else clean_event(state)
         try:
             self._publish(server, clean, condition)
-        except ConditionFailed:
-            return False
-        return True
+        except ConditionFailed:  # The job has a new event. Its state is read again in the next run.
+            return deadline
+        return None
 
     def _publish(self, server: int, clean: State, condition: AppendCondition) -> None:
         try:
@@ -112,53 +130,40 @@ class JobTimeouts:
             # Only the list of a set's jobs can be that long.
             self.publisher.publish(server, [follow_up_event({**clean, "jobs": []})], condition)
 
+    def _deadline(self, name: str, event_id: int, props: State) -> Deadline:
+        """The deadline of a job whose last event is `event_id`."""
+        text = props.get("clean_timeout", "")
+        own_timeout_s = float(text) if text.isascii() and text.isdecimal() else None
+        timeout_s = self.timeout_s if own_timeout_s is None else own_timeout_s
+        return Deadline(name, event_id, int(min(timeout_s, _MAX_TIMEOUT_S) * SECOND_US))
+
+    def _has_lagging_views(self, server: int) -> bool:
+        projected = load_checkpoint(PROJECTOR, server, self.reader.views).head
+        return self.reader.log.commit(server, projected.session + MAX_UNPROJECTED_COMMITS + 1) is not None
+
+
+def delete_retired_records(server: int, views: Views) -> None:
+    """Delete the open jobs that format 5 of the views kept per log, if there are any."""
+    if views.get(checkpoints_view(server), [_RETIRED_CONSUMER]):
+        while views.drop(f"{server}.5/open"):
+            pass
+        views.delete(checkpoints_view(server), [_RETIRED_CONSUMER])
+
 
 def _clean_job_event(state: State) -> State:
     fields = ("node", "id", "jobset", "type", "params", "props")
     return {"event": "clean", **{name: state[name] for name in fields if name in state}}
 
 
-def _events_by_item(commits: Iterable[Commit]) -> dict[str, list[tuple[str, Event, State]]]:
-    """Events of jobs and sets with the name of the object and their native JSON, by item of the record."""
-    by_item: dict[str, list[tuple[str, Event, State]]] = {}
+def _job_events(commits: Iterable[Commit]) -> Iterator[Event]:
+    """The events that open or end a job or a set."""
     for commit in commits:
         for event in commit.events:
-            refs = JOB_VOCABULARY.affected_objects(event.fields)
-            fields = JOB_VOCABULARY.native_json(event) if refs else None
-            for ref in refs if fields is not None else ():
-                name = f"{ref.collection}:{ref.path}"
-                item = f"{zlib.crc32(name.encode()) % RECORD_COUNT:02d}"
-                by_item.setdefault(item, []).append((name, event, fields or {}))
-    return by_item
+            match event.fields.type:
+                case (collection, name, *_) if collection in (JOB, JOBSET) and name in _OPENING_OR_ENDING_EVENTS:
+                    yield event
 
 
-def _update_record(
-    server: int, item: str, stored: Record | None, events: Sequence[tuple[str, Event, State]]
-) -> ConditionalWrite | None:
-    """Fold events into a record. None if it contains all of them already."""
-    open_jobs: _OpenJobs = {} if stored is None else from_json(stored.data)
-    folded_session = 0 if stored is None else stored.version
-    new = [(name, event, fields) for name, event, fields in events if event.id.session > folded_session]
-    for name, event, fields in new:
-        # Events of a job concern its set too, but do not open or end it.
-        is_own_event = name.startswith(f"{event.fields.type[0]}:")
-        if is_own_event and fields["event"] in _ENDING_EVENTS:
-            open_jobs.pop(name, None)
-        elif name in open_jobs:
-            open_jobs[name][0] = event.event_id
-        elif is_own_event and fields["event"] in _OPENING_EVENTS:
-            open_jobs[name] = [event.event_id, _own_timeout_s(fields)]
-    if not new:
-        return None
-    record = Record(_view(server), item, new[-1][1].id.session, to_json(open_jobs).decode())
-    return ConditionalWrite(record, None if stored is None else stored.version)
-
-
-def _own_timeout_s(fields: State) -> float | None:
-    """The timeout in the job's properties. None if there is none or it is not a whole number."""
-    text = fields["props"].get("clean_timeout", "")
-    return float(text) if text.isascii() and text.isdecimal() else None
-
-
-def _view(server: int) -> str:
-    return f"{server}.{VIEW_FORMAT}/open"
+def _ref(deadline: Deadline) -> ObjectRef:
+    collection, _, path = deadline.name.partition(":")
+    return ObjectRef(collection, path)

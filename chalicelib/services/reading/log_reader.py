@@ -8,16 +8,16 @@ Threads: any thread may call any method. The page cache has no lock: a lost entr
 """
 
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
-from itertools import chain, groupby, takewhile
+from itertools import chain, groupby, takewhile, zip_longest
 from typing import TypeVar
 
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import time_item_range
@@ -32,6 +32,7 @@ from chalicelib.domain.views.record import (
     Record,
     objects_view,
 )
+from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
@@ -42,6 +43,9 @@ T = TypeVar("T")
 MAX_CACHED_PAGES = 64
 MAX_CACHED_PAGE_BYTES = 64 * 1024
 """Larger pages are not cached."""
+
+MAX_DAMAGED_READS = 5
+"""After this many reads of damaged views the reader gives up. Each of them has made the projector start over."""
 
 SCAN_THRESHOLD = 128
 """Up to this number of commits, scanning the log is faster than using the views."""
@@ -72,6 +76,9 @@ class NoViews:
     def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
         """Refuse all changes."""
         return list(changes)
+
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        pass
 
     def drop(self, view: str) -> int:
         del view
@@ -116,23 +123,27 @@ class LogReader:
         """Call `read` with a checkpoint of the views, and return the checkpoint and the result.
 
         If records may be missing in the result, the current checkpoint is loaded: rebuilt views may have replaced these
-        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing.
+        ones, which are then being deleted, and the read is repeated. `is_complete` says that none are missing. It is
+        also repeated if a part of the views is damaged, which is then rebuilt.
         """
-        checkpoint = self._tails.checkpoint(server)
+        failures = 0
+        load = self._tails.checkpoint
         while True:
             try:
+                checkpoint = load(server)
+                load = self._tails.reload_checkpoint
                 result = read(checkpoint)
+                if is_complete(result) or load(server).follows(checkpoint):
+                    return checkpoint, result
             except KeyError:
-                current = self._tails.reload_checkpoint(server)
-                if current.follows(checkpoint):
+                if load(server).follows(checkpoint):
                     raise
-            else:
-                if is_complete(result):
-                    return checkpoint, result
-                current = self._tails.reload_checkpoint(server)
-                if current.follows(checkpoint):
-                    return checkpoint, result
-            checkpoint = current
+            except (DamagedRecord, ViewsReset) as damage:
+                failures += 1
+                if failures == MAX_DAMAGED_READS:
+                    raise
+                if isinstance(damage, DamagedRecord):
+                    heal(self.views, damage)
 
     def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
         """All commits after `head`, in order."""
@@ -208,16 +219,23 @@ class LogReader:
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""
+        records = list(self.session_records(checkpoint, ref, 0))
+        return [session for sessions in reversed(records) for session in sessions or ()]
+
+    def session_records(self, checkpoint: Checkpoint, ref: ObjectRef, after: int) -> Iterator[tuple[int, ...] | None]:
+        """The sessions of the object, record by record, latest first. Stops at a record of sessions up to `after`.
+
+        Yields None if the object has no record.
+        """
         record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
         view = ObjectView.from_record(record)
-        archived: list[int] = []
+        yield None if record is None else view.recent_sessions
         archived_to = view.archived_to
-        while archived_to:
+        while archived_to > after:
             item = archived_sessions_item(ref, archived_to)
             record = self.views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]
             archived_to, sessions = parse_archived_sessions(record)
-            archived = [*sessions, *archived]
-        return [*archived, *view.recent_sessions]
+            yield sessions
 
     def _candidates(
         self, server: int, selection: Selection, after: int, end: int | None = None, backwards: bool = False
@@ -227,20 +245,25 @@ class LogReader:
         Commits after the checkpoint are left out, because the views do not know all of them. The commits, and the
         blocks that lead to them, are read as the caller iterates.
         """
-        refs = selection.object_refs
-        if refs is None:
-            checkpoint, ranges = self._search_blocks(server, selection, after, end, backwards)
-            return checkpoint, self._fetch(server, ranges, backwards)
-        checkpoint, sessions = self.read_views(
-            server,
-            lambda checkpoint: [
-                self.sessions_of(checkpoint, ref) for ref in refs if ref.collection in checkpoint.collections
-            ],
-            is_complete=all,
-        )
-        last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-        selected = {session for group in sessions for session in group if after < session <= last}
-        return checkpoint, self.log.commits(server, sorted(selected, reverse=backwards))
+        alternatives = {frozenset(each.object_groups) for each in selection.alternatives if each.object_groups}
+        others = [each for each in selection.alternatives if not each.object_groups]
+        if not alternatives:
+            checkpoint, found = self._search_blocks(server, _union_of_types(others), after, end, backwards)
+            return checkpoint, self._fetch(server, found, backwards)
+
+        def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
+            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+            index = _SessionIndex(self, checkpoint, after)
+            sessions = index.sessions(alternatives)
+            ranges = [(session, session) for session in sessions if after < session <= last]
+            if others:
+                view = checkpoint.view_name(BLOCKS_VIEW)
+                search = BlockSearch(self.views, view, _union_of_types(others), after, last, backwards)
+                ranges += search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
+            return _without_nested(ranges), index.is_complete and not others
+
+        checkpoint, (ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
+        return checkpoint, self._fetch(server, reversed(ranges) if backwards else ranges, backwards)
 
     def _search_blocks(
         self, server: int, selection: Selection, after: int, end: int | None, backwards: bool
@@ -253,7 +276,15 @@ class LogReader:
         checkpoint, (search, root) = self.read_views(
             server, read_root, is_complete=lambda result: result[1] is not None
         )
-        return checkpoint, search.ranges(root)
+        return checkpoint, self._heal_damage(search.ranges(root))
+
+    def _heal_damage(self, ranges: Iterator[SessionRange]) -> Iterator[SessionRange]:
+        """The ranges, which are read as the caller iterates. Raises `ViewsReset` if a record is damaged: read again."""
+        try:
+            yield from ranges
+        except DamagedRecord as damage:
+            heal(self.views, damage)
+            raise ViewsReset(str(damage)) from damage
 
     def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
         """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""
@@ -284,3 +315,62 @@ class LogReader:
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
         return earlier, min(later, after.version) if after else later
+
+
+class _SessionIndex:
+    """Finds the sessions with events of objects, according to the views at a checkpoint."""
+
+    def __init__(self, reader: LogReader, checkpoint: Checkpoint, after: int) -> None:
+        self._reader = reader
+        self._checkpoint = checkpoint
+        self._after = after
+        self.is_complete = True
+        """Whether all records existed. If not, rebuilt views may have replaced them."""
+
+    def sessions(self, alternatives: Set[frozenset[ObjectGroup]]) -> set[int]:
+        """The sessions with events of all groups of one of the alternatives."""
+        sessions: set[int] = set()
+        for groups in alternatives:
+            if not any(other < groups for other in alternatives):  # The sessions of fewer groups include its own.
+                sessions |= self._common_sessions(groups)
+        return sessions
+
+    def _common_sessions(self, groups: Iterable[ObjectGroup]) -> set[int]:
+        """The sessions with events of all `groups`, as far as the shortest lists of sessions tell.
+
+        Reads the lists of all groups in turns until one of them ends, because their lengths are not known before.
+        """
+        readers = [zip_longest(*map(self._records, self._existing(group)), fillvalue=()) for group in groups]
+        sessions: list[set[int]] = [set() for _ in readers]
+        while True:
+            turns = [next(reader, None) for reader in readers]
+            for found, records in zip(sessions, turns, strict=True):
+                found.update(chain.from_iterable(records or ()))
+            ended = [found for found, records in zip(sessions, turns, strict=True) if records is None]
+            if ended:
+                return set.intersection(*ended)
+
+    def _existing(self, group: ObjectGroup) -> list[ObjectRef]:
+        return [ref for ref in group if ref.collection in self._checkpoint.collections]
+
+    def _records(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
+        for record in self._reader.session_records(self._checkpoint, ref, self._after):
+            self.is_complete &= record is not None
+            yield record or ()
+
+
+def _union_of_types(selections: Sequence[Selection]) -> Selection:
+    """A selection of the types of all `selections`, for a search of blocks."""
+    if len(selections) == 1 or any(each.types is None for each in selections):
+        return selections[0] if len(selections) == 1 else Selection()
+    types = tuple(pattern for each in selections for pattern in each.types or ())
+    return Selection.model_construct(types=types, keys=None, tags=None)
+
+
+def _without_nested(ranges: Iterable[SessionRange]) -> list[SessionRange]:
+    """The ranges in order, without those within another one."""
+    result: list[SessionRange] = []
+    for first, last in sorted(ranges, key=lambda bounds: (bounds[0], -bounds[1])):
+        if not result or last > result[-1][1]:
+            result.append((first, last))
+    return result

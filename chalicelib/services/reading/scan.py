@@ -1,6 +1,7 @@
 """Scan a log: find positions, and collect events into pages."""
 
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -142,20 +143,25 @@ def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, s
     return Page(head, event_id, texts)
 
 
-def collect_page_backwards(commits: Iterable[Commit], head: Head, after: int, spec: PageSpec) -> Page:
-    """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back from `head`."""
+def collect_page_backwards(commits: Iterable[Commit], end: Head, after: int, spec: PageSpec) -> Page:
+    """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back.
+
+    Events after the `last_event_id` of `end` are left out. It may be within the first of `commits`.
+    """
     texts: list[str] = []
     limit = -(spec.limit or 0)
     size_bytes = 0
     for commit in commits:
         if commit.last_event_id <= after:
             break
-        _, new_texts = format_selected(commit, after, spec)
+        event_ids, new_texts = format_selected(commit, after, spec)
+        new_texts = new_texts[: bisect_right(event_ids, end.last_event_id)]
         texts += reversed(new_texts)
         size_bytes += spec.size_limit.measure(new_texts)
         if len(texts) >= limit or size_bytes > spec.size_limit.max_bytes:
-            break
-    return Page(head, head.last_event_id, texts[:limit], position=head.position)
+            is_complete = len(texts) <= limit and commit.previous_event_id <= after
+            return Page(end, end.last_event_id, texts[:limit], position=end.position, is_complete=is_complete)
+    return Page(end, end.last_event_id, texts, position=end.position)
 
 
 def format_selected(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence[int], list[str]]:

@@ -94,6 +94,9 @@ class TailCache:
         """The current checkpoint of the views."""
         expires_s = self._monotonic() + self._checkpoint_ttl_s
         checkpoint = load_checkpoint(PROJECTOR, server, self._views)
+        if not checkpoint.head.session:
+            # Empty views start where the log does: retention may have deleted its beginning.
+            checkpoint = checkpoint.at(self._log.start(server))
         with self._lock:
             cached = self._forget(server)
             commits = (cached.commits_after(checkpoint.head) if cached else None) or []

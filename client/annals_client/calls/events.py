@@ -6,8 +6,8 @@ from typing import Any
 
 from annals_client.errors import Torn, Unexpected
 from annals_client.sans_io import RESPONSE_TIMEOUT_S, Emit, Pause, Request, RetryPolicy, Steps, Values, send
-from annals_client.values import Condition, Event, Newest, NewEvent, Published
-from annals_client.wire import as_list, condition_json, new_event_json, parse_event, parse_published
+from annals_client.values import Condition, Event, Item, Newest, NewEvent, Published
+from annals_client.wire import condition_json, filter_lists, items_json, new_event_json, parse_event, parse_published
 
 LONG_POLL_TIMEOUT_S = 25.0
 """Timeout of one long poll. Every gateway allows this much."""
@@ -42,14 +42,35 @@ def publish(
 
 
 def newest(
-    policy: RetryPolicy, count: int, *, types: Sequence[str] | None = None, keys: Sequence[str] | None = None
+    policy: RetryPolicy,
+    count: int,
+    *,
+    types: Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    before: int | None = None,
 ) -> Steps[Newest]:
-    """The last `count` events, oldest first. Follow after its `event_id` to continue."""
-    parameters = [*filter_parameters(types, keys), ("limit", str(-max(count, 1)))]
-    response = yield from send(policy, Request("GET", "/events", parameters))
-    document = response.json()
-    events = tuple(parse_event(event) for event in reversed(document.get("eventSnapshots", ())))
-    return Newest(events if count > 0 else (), document["eventId"])
+    """The last `count` events, oldest first. Follow after its `event_id` to continue.
+
+    With `before`, the last events before that `event_id`.
+    """
+    filters = filter_parameters(types, keys, tags)
+    events: list[Event] = []
+    event_id: int | None = None
+    while True:
+        position = [] if before is None else [("before", str(before))]
+        limit = ("limit", str(min(len(events) - count, -1)))
+        response = yield from send(policy, Request("GET", "/events", [*filters, *position, limit]))
+        document = response.json()
+        page = [parse_event(event) for event in document.get("eventSnapshots", ())]
+        more_follows = document.get("moreFollows", False)
+        event_id = document["eventId"] if event_id is None else event_id
+        if count <= 0:
+            return Newest((), event_id, bool(page))
+        events += page
+        if len(events) >= count or not page or not more_follows:
+            return Newest(tuple(reversed(events)), event_id, more_follows)
+        before = page[-1].event_id  # The size of a response is limited.
 
 
 def follow(
@@ -57,6 +78,8 @@ def follow(
     *,
     types: Sequence[str] | None = None,
     keys: Sequence[str] | None = None,
+    tags: Sequence[str] | None = None,
+    items: Sequence[Item] | None = None,
     after: int | None = None,
     to_now: bool = False,
 ) -> Values[Event]:
@@ -67,16 +90,20 @@ def follow(
     response it survives lost connections and server restarts of any length. Raises `Torn` if events after the position
     were removed by retention, and `Unexpected` if the server repeats an event or goes back.
 
+    Events have one of `types`, one of `keys` and all of `tags`, or match at least one of `items`.
+
     Implemented as a long poll. Each response states the position up to which the server has searched, and the next
     request continues there even if no event matched.
     """
     poll_s = 0.0 if to_now else LONG_POLL_TIMEOUT_S
     deadline_s = policy.deadline_s
+    parameters = filter_parameters(types, keys, tags)
+    if items is not None and parameters:
+        raise ValueError("give either items, or types, keys and tags")
     while True:
-        position = [] if after is None else [("after", str(after))]
-        timeout = [("timeout", f"{poll_s}s")] if poll_s else []
-        parameters = [*filter_parameters(types, keys), *position, *timeout]
-        request = Request("GET", "/events", parameters, timeout_s=poll_s + RESPONSE_TIMEOUT_S)
+        position = {} if after is None else {"after": after}
+        timeout = {"timeout": f"{poll_s}s"} if poll_s else {}
+        request = _feed_request(parameters, items, {**position, **timeout}, poll_s + RESPONSE_TIMEOUT_S)
         sent_at = policy.clock()
         response = yield from send(policy, request, deadline_s)
         events, next_after = _parse_page(response.json())
@@ -93,13 +120,20 @@ def follow(
         deadline_s = policy.deadline_s if to_now else math.inf
 
 
-def filter_parameters(types: Sequence[str] | None, keys: Sequence[str] | None) -> list[tuple[str, str]]:
-    """Query parameters for types and keys. None selects all. Raises `ValueError` for an empty list."""
-    filters = {name: as_list(values) for name, values in (("types", types), ("keys", keys)) if values is not None}
-    empty = [name for name, values in filters.items() if not values]
-    if empty:
-        raise ValueError(f"{empty[0]} is empty and would select nothing. Leave it out to select everything")
-    return [(name, value) for name, values in filters.items() for value in values]
+def filter_parameters(
+    types: Sequence[str] | None, keys: Sequence[str] | None, tags: Sequence[str] | None = None
+) -> list[tuple[str, str]]:
+    """Query parameters for types, keys and tags. None selects all. Raises `ValueError` for an empty list."""
+    return [(name, value) for name, values in filter_lists(Item(types, keys, tags)).items() for value in values]
+
+
+def _feed_request(
+    parameters: list[tuple[str, str]], items: Sequence[Item] | None, options: Mapping[str, Any], timeout_s: float
+) -> Request:
+    if items is not None:
+        return Request("POST", "/events/query", body={"items": items_json(items), **options}, timeout_s=timeout_s)
+    values = [(name, str(value)) for name, value in options.items()]
+    return Request("GET", "/events", [*parameters, *values], timeout_s=timeout_s)
 
 
 def _parse_page(document: Mapping[str, Any]) -> tuple[list[Event], int]:

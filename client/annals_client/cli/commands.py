@@ -176,12 +176,12 @@ def _follow_events(args: Namespace, annals: Annals) -> Iterator[Event]:
     elif args.since is not None:
         after = position_before(_parse_time(args.since))
     else:
-        newest = annals.newest(args.lines, types=args.types, keys=args.keys)
+        newest = annals.newest(args.lines, types=args.types, keys=args.keys, tags=args.tags)
         yield from newest.events
         after = newest.event_id
     while True:
         try:
-            yield from annals.follow(types=args.types, keys=args.keys, after=after, to_now=args.no_wait)
+            yield from annals.follow(types=args.types, keys=args.keys, tags=args.tags, after=after, to_now=args.no_wait)
         except Torn as torn:
             _warn(f"events up to {torn.event_id} were removed by retention")
             after = torn.event_id
@@ -221,8 +221,8 @@ def _read_events(args: Namespace) -> Iterable[NewEvent | Mapping[str, Any]]:
         if args.file != "-":
             raise UsageError("give either a type or --file, not both")
         payload = None if args.data is None else Json(_parse_json(args.data))
-        return [NewEvent(args.type, args.key, payload)]
-    _reject_unused_options(args, "publish without a type", ("key", "data"))
+        return [NewEvent(args.type, args.key, payload, tags=args.tag or ())]
+    _reject_unused_options(args, "publish without a type", ("key", "data", "tag"))
     text = _read_text(args.file)
     try:
         document = json.loads(text)
@@ -234,10 +234,10 @@ def _read_events(args: Namespace) -> Iterable[NewEvent | Mapping[str, Any]]:
 
 
 def _condition(args: Namespace) -> Condition | None:
-    if args.fail_if_types is None and args.fail_if_keys is None:
-        _reject_unused_options(args, "publish without --fail-if-types or --fail-if-keys", ("after",))
+    if args.fail_if_types is None and args.fail_if_keys is None and args.fail_if_tags is None:
+        _reject_unused_options(args, "publish without a --fail-if option", ("after",))
         return None
-    return Condition(args.fail_if_types, args.fail_if_keys, args.after or 0)
+    return Condition(args.fail_if_types, args.fail_if_keys, args.after or 0, args.fail_if_tags)
 
 
 def _reject_unused_options(args: Namespace, command: str, unused: Iterable[str]) -> None:

@@ -47,11 +47,15 @@ def _publish(commands: "Commands[argparse.ArgumentParser]", common: argparse.Arg
     command.add_argument("type", nargs="?", help="for example deploy/started; without it, events are read from --file")
     command.add_argument("--key", help="key of the event")
     command.add_argument("--data", metavar="JSON", help="payload of the event")
+    command.add_argument(
+        "--tag", action="append", metavar="TAG", help="tag of the event, for example show:1; repeatable"
+    )
     command.add_argument("--file", default="-", help="events as JSON, one per line or a list (-: stdin)")
     command.add_argument("--vocabulary", choices=VOCABULARIES, help="vocabulary of the events in the file")
     command.add_argument("--idempotency-key", metavar="KEY", help="makes it safe to repeat the command")
     command.add_argument("--fail-if-types", action="append", metavar="PATTERN", help="fail if an event has such a type")
     command.add_argument("--fail-if-keys", action="append", metavar="KEY", help="fail if an event has this key")
+    command.add_argument("--fail-if-tags", action="append", metavar="TAG", help="fail if an event has all these tags")
     command.add_argument(
         "--after", type=int, metavar="EVENTID", help="position after which the --fail-if options apply"
     )
@@ -160,3 +164,4 @@ def _add_filter_options(command: argparse.ArgumentParser, keys: bool) -> None:
     command.add_argument("--types", action="append", metavar="PATTERN", help="for example 'job/finish/*'; repeatable")
     if keys:
         command.add_argument("--keys", action="append", metavar="KEY", help="repeatable")
+        command.add_argument("--tags", action="append", metavar="TAG", help="events with all these tags; repeatable")

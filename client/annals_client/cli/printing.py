@@ -62,6 +62,7 @@ class Printer:
             self._colourize(_format_local_time(event.timestamp), "dim"),
             self._colourize(escape_control(event.path) or "(no type)", _event_colour(event)),
             self._colourize(escape_control(event.key or "-"), "bold"),
+            self._colourize(escape_control(" ".join(f"#{tag}" for tag in event.tags)), "dim"),
             self._colourize(escape_control(_format_payload(event)), "dim"),
         ]
         return "  ".join(column for column in columns if column)

@@ -18,7 +18,7 @@ READER: Final = "Reader"
 TESTER: Final = "Tester"
 AUTHORIZER: Final = "Bearer"
 
-QUERY_PATHS: Final = ("/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
+QUERY_PATHS: Final = ("/events/query", "/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
 """Prefixes of paths where POST is a query."""
 TEST_MESSAGE_PATH: Final = "/observers/{name}/test"
 _ROLES: Final = {READER: "ReaderRole", TESTER: "DeliverRole"}

@@ -242,6 +242,29 @@ def test_range_includes_record_put_ahead_while_reading(views: Views, many_record
     assert list(records_iterator) == [*records[1:], last]
 
 
+def test_delete_removes_only_given_records(views: Views) -> None:
+    """More than DynamoDB deletes at once. Records that do not exist are ignored."""
+    items = numbered(60)
+    (kept,) = fill(views, "/kept", version=9)
+    fill(views, *items)
+    other = Record("1.1/object:jobs", items[0], 1, "{}")
+    assert views.put([ConditionalWrite(other, None)]) == []
+    views.delete(VIEW, [*items, "/unknown", items[0]])
+    assert list(views.range(VIEW, "", MAX_CHARACTER)) == [kept]
+    assert views.get(other.view, [other.item]) == {other.item: other}
+    views.delete(VIEW, [])
+    views.delete(VIEW, items)
+    assert list(views.range(VIEW, "", MAX_CHARACTER)) == [kept]
+
+
+def test_put_after_delete_stores_new_record(views: Views) -> None:
+    fill(views, "/a", version=9)
+    views.delete(VIEW, ["/a"])
+    assert views.put([ConditionalWrite(Record(VIEW, "/a", 10, "{}"), 9)]) != []
+    (new_record,) = fill(views, "/a", version=1)
+    assert views.get(VIEW, ["/a"]) == {"/a": new_record}
+
+
 def test_drop_repeated_deletes_all_records(views: Views, many_records: int) -> None:
     fill(views, *numbered(many_records))
     dropped = []

@@ -87,6 +87,7 @@ def test_put_one_change_is_one_conditional_put(
 ) -> None:
     table_views.put([change])
     item = {"view": {"S": "v"}, "item": {"S": "/a"}, "to": {"N": "1"}, "data": {"S": "data of /a"}}
+    item["crc"] = {"N": str(zlib.crc32(b"v\0/a\0001\0data of /a"))}
     put = {"TableName": tables.views, "Item": item, **condition, "ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
     assert calls == [("PutItem", put)]
 
@@ -247,6 +248,7 @@ def test_item_from_large_record_is_deflated() -> None:
         "view": {"S": "v"},
         "item": {"S": "/a"},
         "to": {"N": "7"},
+        "crc": {"N": str(record.checksum)},
         "z": {"B": base64.b64encode(zlib.compress(record.data.encode())).decode()},
     }
 
@@ -256,7 +258,7 @@ def test_record_round_trip_costs_no_more_than_plain(item: str, to: int, text: st
     record = Record("v", item, to, text * times)
     stored = item_from_record(record)
     assert record_from_item(stored) == record
-    plain: Any = {**record_key("v", item), "to": {"N": str(to)}, "data": {"S": record.data}}
+    plain: Any = {**record_key("v", item), "to": {"N": str(to)}, "data": {"S": record.data}, "crc": stored["crc"]}
     assert write_units(item_size(stored)) <= write_units(item_size(plain))
 
 

@@ -1,4 +1,4 @@
-"""The log on SQLite: deletion of expired commits. The rest is in the contract of the `Log` port."""
+"""The log on SQLite: where each log ends, and deletion of commits. The rest is in the contract of the `Log` port."""
 
 import pytest
 
@@ -33,3 +33,17 @@ def test_delete_up_to_deletes_long_logs_in_steps(sqlite_log: SqliteLog) -> None:
     sqlite_log.append([a_commit(number) for number in range(1, MAX_DELETED_COMMITS + 11)])
     assert [sqlite_log.delete_up_to(1, MAX_DELETED_COMMITS + 5) for _ in range(3)] == [MAX_DELETED_COMMITS, 5, 0]
     assert sqlite_log.start(1).session == MAX_DELETED_COMMITS + 5
+
+
+def test_last_sessions_of_new_log_are_empty(sqlite_log: SqliteLog) -> None:
+    assert sqlite_log.last_sessions() == {}
+
+
+def test_last_sessions_contain_each_log_once(sqlite_log: SqliteLog) -> None:
+    """Inboxes and configurations have negative numbers."""
+    ends = {-2001: 2, -5: 1, -4: 3, -3: 2, -2: 1, -1: 1, 0: 2, 1: 5, 2: 1, 3: 70, 1000: 4}
+    for server, sessions in ends.items():
+        sqlite_log.append([a_commit(session, server=server) for session in range(1, sessions + 1)])
+    assert sqlite_log.last_sessions() == ends
+    sqlite_log.append([a_commit(6, server=1)])
+    assert sqlite_log.last_sessions() == {**ends, 1: 6}

@@ -11,10 +11,13 @@ import pytest
 from chalicelib.adapters.mail.message import now_ms
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SCHEMA, SENT, WAITING, SqliteOutbox, upgrade
+from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.notifications.delivery import Tries
+from chalicelib.domain.views.record import Record
 from chalicelib.services.notifications.deliverer import Deliverer
 from infra.server.processes.delivery_worker import DeliveryWorker
 from tests.adapters.channels.queues import FakeDeliverer, a_delivery
+from tests.notifications.fake_channels import eventually
 
 LATE_MS = 2**52
 FIRST_RELEASE_SCHEMA = """
@@ -24,6 +27,9 @@ CREATE TABLE delivery (
     state INTEGER NOT NULL, tries INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
+CREATE TABLE record (
+    view TEXT NOT NULL, item TEXT NOT NULL, "to" INTEGER NOT NULL, data TEXT NOT NULL, PRIMARY KEY (view, item)
+) STRICT, WITHOUT ROWID;
 """
 
 
@@ -46,6 +52,7 @@ def test_outbox_of_first_release_is_upgraded(tmp_path: Path) -> None:
         for n in (1, 2, 3):
             values = (n, 1, "ops", f"1.{n}.1/ops", n, 1, f"/job/{n // 3}", "", "", 0, 4, 0, "")
             first_release.write(f"INSERT INTO delivery VALUES ({', '.join('?' * len(values))})", values)
+        first_release.write("INSERT INTO record VALUES (?, ?, ?, ?)", ("1/checkpoint", "observe", 7, "{}"))
     before_ms = now_ms()
     for _ in range(2):
         with closing(open_file(tmp_path)) as database:
@@ -55,6 +62,8 @@ def test_outbox_of_first_release_is_upgraded(tmp_path: Path) -> None:
                 ("1.1.1/ops", Tries(4)),
                 ("1.3.1/ops", Tries(4)),
             ]
+            checkpoint = Record("1/checkpoint", "observe", 7, "{}")
+            assert SqliteViews(database).get("1/checkpoint", ["observe"]) == {"observe": checkpoint}
             assert all(before_ms <= waiting.put_ms <= now_ms() for waiting in outbox.waiting(1, "ops"))
     with closing(open_file(tmp_path)) as database:
         outbox = SqliteOutbox(database)
@@ -126,3 +135,44 @@ def test_repair_order_unblocks_successors_of_deleted_ones(outbox: SqliteOutbox) 
     assert due_ids(outbox) == []
     outbox.repair_order()
     assert due_ids(outbox) == [replayed.id]
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        "address = 'eve@example.org'",
+        "key = CAST(x'ff' AS TEXT)",
+        "session = session + 1",
+        "tries = 7",
+        "state = 0",
+    ],
+)
+def test_damaged_delivery_is_put_aside_and_others_are_sent(
+    damage: str, outbox: SqliteOutbox, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    deliveries = [a_delivery(session, address="anna@example.org") for session in (1, 2, 3)]
+    outbox.put(deliveries)
+    if damage.startswith("state"):
+        outbox.record_outcome(1, SENT, 0)
+    with closing(apsw.Connection(str(tmp_path / "outbox.sqlite"))) as connection:
+        connection.execute(f"UPDATE delivery SET {damage} WHERE n = 1")
+    outbox.repair_order()
+    deliverer = FakeDeliverer()
+    worker = DeliveryWorker(outbox, cast(Deliverer, deliverer))
+    for _ in range(2):
+        worker.poll()
+        eventually(lambda: not worker._busy)
+    worker.stop()
+    assert deliverer.sent == deliveries[1:]
+    assert caplog.messages == ["delivery 1 in outbox.sqlite is damaged and is not sent. Run `annals check`"]
+
+
+def test_damaged_parked_delivery_is_neither_listed_nor_sent(outbox: SqliteOutbox, tmp_path: Path) -> None:
+    first, second = a_delivery(1), a_delivery(2)
+    outbox.put([first, second])
+    for n in (1, 2):
+        outbox.record_outcome(n, PARKED, 0, "no such user")
+    with closing(apsw.Connection(str(tmp_path / "outbox.sqlite"))) as connection:
+        connection.execute("UPDATE delivery SET error = 'another' WHERE n = 1")
+    assert outbox.retry(1, "ops", [first.id]) == 0
+    assert [parked.delivery for parked in outbox.parked(1, "ops", "", 10)] == [second]

@@ -55,6 +55,7 @@ def test_event_is_stored_with_exactly_its_fields(name: str, member: Member) -> N
         "key": f"/{core_type(native)[0]}/{native['id']}",
         "sourceTimestamp": None,
         "payload": {"type": "json", "data": without(native, *hidden)},
+        "tags": [],
     }
     found = member.get("/events", params={"keys": event["key"], "types": "/".join(core_type(native))}).json()
     assert found["eventSnapshots"] == [event]

@@ -53,12 +53,14 @@ class Event:
     key: str | None = "/job/1"
     source: str | None = None
     payload: str | None = None
+    tags: tuple[str, ...] = ()
 
     @property
     def text(self) -> str:
         """The event as the log stores it."""
         head = {"type": self.type, "key": self.key, "sourceTimestamp": self.source}
-        return f'{_json(head)[:-1]},"payload":{"null" if self.payload is None else self.payload}}}'
+        tags = f',"tags":{_json(self.tags)}' if self.tags else ""
+        return f'{_json(head)[:-1]},"payload":{"null" if self.payload is None else self.payload}{tags}}}'
 
 
 @dataclass(frozen=True, slots=True)

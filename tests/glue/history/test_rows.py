@@ -63,6 +63,10 @@ EVENTS = {
     "a time before 1970": Event(source="1969-12-31T23:59:59.999999Z"),
     "the first time": Event(source="0001-01-01T00:00:00.000000Z"),
     "the last time": Event(source="9999-12-31T23:59:59.999999Z"),
+    "tags": Event(tags=("show:1", "seat:12")),
+    "tags behind a payload": Event(payload=json_payload('{"tags":["a"]}'), tags=("b",)),
+    "tags that look like the end": Event(payload=json_payload("[]"), tags=("]}", '"],"tags":["', "}\n")),
+    "the name of the tags in the payload": Event(payload=json_payload('{"x":1,"tags":["y"]}')),
     "the day of a leap": Event(source="2024-02-29T00:00:00.000000Z"),
 }
 

@@ -36,6 +36,8 @@ UNDESCRIBED_RULES = {
     "at requires the path of one object": "a parameter that is valid only with some paths",
     "Unrecognized event type: return=": "valid values of `return` depend on the collection in the path",
     "the collection 'event' has no paths": "a body that is valid only with some paths",
+    "before requires a negative limit": "a parameter that requires a certain value of another one",
+    "types, keys and tags; at most": "the number of elements in several lists together",
     "limit must be positive: a stream": "a negative limit, which is invalid only if Accept asks for a stream",
     "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
     ", not to server ": "the log that contains an event",

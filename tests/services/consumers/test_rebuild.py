@@ -18,7 +18,8 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
-from chalicelib.services.consumers.projector import projector, rebuild, reset_views
+from chalicelib.services.consumers.healing import reset_views
+from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from tests.services.consumers.sample_events import fill, sample_commits
 from tests.services.consumers.view_checks import (

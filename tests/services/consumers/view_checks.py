@@ -11,7 +11,7 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED, ObjectRef, State
+from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef, State
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.block import BLOCK_BITS, time_item, time_item_range
 from chalicelib.domain.views.list_index import ROOT_ITEM, Entry, Root, Summary, decode_leaf, decode_node
@@ -47,7 +47,7 @@ from tests.services.consumers.sample_events import (
 )
 
 KINDS = (
-    *(objects_view(name) for name in (KEYED, *vocabularies.collections())),
+    *(objects_view(name) for name in (KEYED, TAGGED, *vocabularies.collections())),
     *(list_view(name) for name in vocabularies.collections()),
     SESSIONS_VIEW,
     LATEST_VIEW,
@@ -84,6 +84,10 @@ class InterceptedViews:
             refused += self._views.put([change])
         return refused
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self._before(None)
+        self._views.delete(view, items)
+
     def drop(self, view: str) -> int:
         self._before(None)
         return self._views.drop(view)
@@ -106,7 +110,7 @@ def assert_exact(log: Log, views: Views, server: int) -> None:
     assert listed == {
         ref: sessions[-1]
         for ref, (state, sessions) in expected_objects(events_of(commits)).items()
-        if state is not None and ref.collection != KEYED
+        if state is not None and ref.collection not in (KEYED, TAGGED)
     }
     assert_blocks(commits, views, checkpoint)
     assert_times(commits, list(views.range(checkpoint.view_name(TIMES_VIEW), "", MAX_CHARACTER)))
@@ -155,7 +159,7 @@ def objects(views: Views, checkpoint: Checkpoint) -> dict[ObjectRef, tuple[State
     """The state and the sessions of every object according to the views."""
     return {
         ref: (ObjectView.from_record(record).state, [n for link in chain(views, checkpoint, ref) for n in link])
-        for collection in (KEYED, *vocabularies.collections())
+        for collection in (KEYED, TAGGED, *vocabularies.collections())
         for record in views.range(checkpoint.view_name(objects_view(collection)), "", MAX_CHARACTER)
         for ref in [ObjectRef(collection, record.item)]
     }

@@ -295,5 +295,8 @@ class _RacingViews:
             self.setup.run()
         return self.setup.views.put(changes)
 
+    def delete(self, view: str, items: Sequence[str]) -> None:
+        self.setup.views.delete(view, items)
+
     def drop(self, view: str) -> int:
         return self.setup.views.drop(view)

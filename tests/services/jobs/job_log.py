@@ -10,9 +10,11 @@ from chalicelib.domain.log.commit import Appended, Commit
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.due_index import DueIndex
+from chalicelib.services.consumers.for_each import raise_first
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.jobs.job_publisher import JobPublisher, Published
-from chalicelib.services.jobs.job_timeouts import JobTimeouts
+from chalicelib.services.jobs.job_timeouts import KIND, JobTimeouts
 from chalicelib.services.log.group_commit import GroupCommit
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.objects.snapshots import object_snapshot
@@ -65,24 +67,30 @@ class JobLog:
         """Publish core events."""
         self.publisher.publish(self.server, events)
 
-    def job_timeouts(
+    def due_index(
         self, views: Views | None = None, clock: Callable[[], int] | None = None, log: Log | None = None
-    ) -> JobTimeouts:
-        views, clock = views or self.views, clock or self.world.clock
+    ) -> DueIndex:
+        """The due index with the timeouts of jobs, as in a process of its own."""
         publisher = self.publisher if log is None else self._new_publisher(log)
-        return JobTimeouts(LogReader(self.log, self.views), views, publisher, clock, TIMEOUT_S)
+        timeouts = JobTimeouts(self.reader, publisher, TIMEOUT_S)
+        return DueIndex(views or self.views, clock or self.world.clock, {KIND: timeouts})
+
+    def run_due(self, due: DueIndex | None = None) -> list[list[str]]:
+        """Update the views, close silent jobs of all logs, and return the commits that were written meanwhile."""
+        due = due or self.due_index()
+        before = self.log.head(self.server).session
+        self.project(due)
+        due.run(on_error=raise_first)
+        return [summarize(commit) for commit in self.log.read(self.server, before)]
 
     def clean(self) -> list[str]:
-        """Close silent jobs, and return a summary of the events that were written."""
-        before = self.log.head(self.server).session
-        count = self.job_timeouts().run(self.server)
-        summaries = [text for commit in self.log.read(self.server, before) for text in summarize(commit)]
-        assert count == len(summaries)
-        return summaries
+        """Update the views, close silent jobs, and return a summary of the events that were written."""
+        return [text for commit in self.run_due() for text in commit]
 
-    def project(self) -> None:
-        """Update the views."""
-        catch_up(projector(self.views), self.server, self.log, self.views)
+    def project(self, due: DueIndex | None = None) -> None:
+        """Update the views and the due index."""
+        due = due or self.due_index()
+        catch_up(projector(due.views, enter_deadlines=due.enter), self.server, self.log, due.views)
 
     def state(self, collection: str, number: int) -> State:
         """The full state of a job or a job set."""

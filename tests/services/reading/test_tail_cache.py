@@ -17,7 +17,8 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import Record
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
-from chalicelib.services.consumers.projector import projector, rebuild, reset_views
+from chalicelib.services.consumers.healing import reset_views
+from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.objects.snapshots import object_snapshot, snapshot
 from chalicelib.services.reading import tail_cache
 from chalicelib.services.reading.log_reader import LogReader, NoViews

@@ -135,7 +135,7 @@ def new_event(value: object) -> NewEvent:
 
 def native_json(event: Event) -> dict[str, Any] | None:
     """The event in JobScheduler's JSON, with its EventId. None if it does not follow the vocabulary."""
-    event_type, key, _, payload = event.fields
+    event_type, key, _, payload, _ = event.fields
     name = event_type[-1]
     data = {} if payload is None else payload["data"]
     if name not in _FAMILY_OF or event_type != _core_type(name) or not isinstance(data, dict):

@@ -35,6 +35,7 @@ class Event(TypedDict):
     key: str | None
     sourceTimestamp: Time | None
     payload: Payload | None
+    tags: list[str]
 
 
 class Published(TypedDict):
@@ -73,6 +74,7 @@ class Empty(TypedDict):
     eventId: EventId
     lastEventId: EventId
     position: NotRequired[Position]
+    moreFollows: NotRequired[bool]
 
 
 class Torn(TypedDict):
@@ -81,6 +83,7 @@ class Torn(TypedDict):
     TYPE: Literal["Torn"]
     eventId: EventId
     position: NotRequired[Position]
+    moreFollows: NotRequired[Literal[True]]
 
 
 class InboxMessage(TypedDict):

@@ -24,7 +24,7 @@ class LogHead(TypedDict):
 
 
 class Health(TypedDict):
-    """The server works. `heads` lists the last event of each log."""
+    """The server works. `heads` lists the last events of logs. The next page starts after the last server number."""
 
     status: Literal["ok"]
     version: str

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import apsw
 
+from infra.server.commands.check.checksums import check_checksums
 from infra.server.commands.check.commits import check_commits, organization_names
 from infra.server.commands.check.findings import LOG, OUTBOX, VIEWS, Finding, Report, ShowProgress
 from infra.server.commands.check.references import Reference, check_references, read_references
@@ -42,7 +43,9 @@ def _findings(data_dir: Path, report: Report, show: ShowProgress) -> Iterator[Fi
             continue
         references += read_references(path) if name != LOG else []
         yield from check_pages(path, show)
-        if name == LOG:
+        if name != LOG:
+            yield from check_checksums(path)
+        else:
             with open_read_only(path) as connection:
                 yield from _log_findings(connection, references, report, show)
 

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import apsw
 
-from infra.server.commands.check.findings import Finding, ShowProgress
+from chalicelib.adapters.sqlite.disposable import VFS as CHECKSUM_VFS
+from chalicelib.adapters.sqlite.disposable import check_reserved_bytes, has_page_checksums
+from chalicelib.domain.errors import Unusable
+from infra.server.commands.check.findings import VIEWS, Finding, ShowProgress
 
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
@@ -32,7 +35,9 @@ def open_read_only(path: Path) -> Iterator[apsw.Connection]:
     # with the owner of this process.
     mode = "mode=ro" if wal_path(path).exists() else "immutable=1"
     uri = f"{path.resolve().as_uri()}?{mode}"
-    with closing(apsw.Connection(uri, apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)) as connection:
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    vfs = CHECKSUM_VFS if path.name == VIEWS and has_page_checksums() else None
+    with closing(apsw.Connection(uri, flags, vfs=vfs)) as connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         yield connection
 
@@ -55,6 +60,11 @@ def check_header(path: Path, tables: Sequence[str]) -> Finding | None:
         return Finding(path.name, f"SQLite cannot read it: {error}", page=1, byte=0)
     if version > MAX_FORMAT:
         return Finding(path.name, f"a newer version of Annals wrote it (format {version}): check it with that version")
+    if path.name == VIEWS and version == MAX_FORMAT:
+        try:
+            check_reserved_bytes(path)
+        except Unusable as error:
+            return Finding(path.name, f"its header is damaged: {error}", page=1, byte=0)
     if not existing.issuperset(tables):
         return Finding(path.name, f"this is not a database of Annals: it has no table {tables[0]}")
     return None
