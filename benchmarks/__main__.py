@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.annals import console, observers, streams
+from benchmarks.annals import console, lists, observers, streams
 from benchmarks.aws import castore_units, dynamodb_cost, dynamodb_units, functions
 from benchmarks.peers import servers, side_by_side
 from benchmarks.peers.side_by_side import Comparison, Effort
@@ -42,6 +42,7 @@ ANNALS_PARTS: dict[str, Callable[[Path, bool], Iterator[Table]]] = {
     "streams": lambda folder, quick: streams.measure(folder, 40 if quick else streams.EVENTS),
     "observers": lambda folder, _: observers.measure(folder),
     "console": lambda folder, quick: console.measure(folder, 3 if quick else console.SECONDS),
+    "lists": lambda folder, quick: lists.measure(folder, lists.QUICK_SIZES if quick else lists.SIZES),
     "cost": lambda _, quick: dynamodb_cost.measure(quick),
     "units": lambda _, __: dynamodb_units.measure(),
     "castore": lambda _, __: castore_units.measure(),

@@ -36,6 +36,7 @@ export class Snapshot {
 
   counts = {};
   results = {};
+  isCounted = true;
   moreFollows = false;
   eventId = null;
 
@@ -61,8 +62,10 @@ export class Snapshot {
     const { search, state, result } = this.#filter;
     const read = await get(`objects/${this.#collection}`, { brief: "yes", limit: LIMIT, search, state, result });
     if (this.#closed) return;
-    this.counts = read.counts;
-    this.results = read.results;
+    // A filtered list of a large collection is not counted.
+    this.counts = read.counts ?? {};
+    this.results = read.results ?? {};
+    this.isCounted = read.counts !== null;
     this.moreFollows = read.moreFollows;
     this.eventId = read.eventId;
     this.#objects = new Map(read.elements.toReversed().map((object) => [object.path, object]));
@@ -119,6 +122,7 @@ export class Snapshot {
   }
 
   #count({ state, result }, by) {
+    if (!this.isCounted) return;
     this.counts = changed(this.counts, state, by);
     if (result !== null) this.results = changed(this.results, result, by);
   }

@@ -218,6 +218,12 @@ class ObjectsParameters(Model):
     search: Annotated[str, Field(max_length=200)] = ""
     state: Annotated[str, Field(max_length=200)] | None = None
     result: Literal["success", "failure"] | None = None
+    type: Annotated[str, Field(max_length=200)] | None = None
+    node: Annotated[str, Field(max_length=200)] | None = None
+    author: Annotated[str, Field(max_length=200)] | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
+    q: Annotated[str, Field(max_length=200)] = ""
     at: EventId | None = None
     cursor: CursorText | None = None
 

@@ -14,6 +14,7 @@ from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.log.outcome import SubmittedAppend, unwrap
 from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
 from chalicelib.domain.objects.cursor import Cursor
+from chalicelib.domain.objects.list_cursor import ListCursor
 from chalicelib.domain.objects.ref import State
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.organizations.organization import Organization
@@ -168,13 +169,22 @@ def single_object(event_id: int, state: State) -> Response:
 
 def object_summaries(
     event_id: int,
-    counts: Mapping[str, int],
-    results: Mapping[str, int],
+    counts: Mapping[str, int] | None,
+    results: Mapping[str, int] | None,
     elements: Iterable[ObjectSummary],
-    more_follows: bool,
+    cursor: ListCursor | None,
 ) -> Response:
-    facts = {"eventId": event_id, "counts": counts, "results": results, "moreFollows": more_follows}
-    return json_response({**facts, "elements": [summary.json for summary in elements]})
+    """A page of a list. Numbers that are not known are null."""
+    return json_response(
+        {
+            "eventId": event_id,
+            "counts": counts,
+            "results": results,
+            "moreFollows": cursor is not None,
+            "cursor": None if cursor is None else str(cursor),
+            "elements": [summary.json for summary in elements],
+        }
+    )
 
 
 def json_response(value: object, status: int = 200) -> Response:

@@ -135,7 +135,7 @@ class Snapshot:
     event_id: int
     objects: tuple[Mapping[str, Any], ...]
     counts: Mapping[str, int] = field(default_factory=dict)
-    """For brief lists: number of objects in each state."""
+    """For brief lists: number of objects in each state. Empty if the server did not count them."""
     more_follows: bool = False
 
 

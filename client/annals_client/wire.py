@@ -133,7 +133,7 @@ def parse_snapshot(document: Mapping[str, Any]) -> Snapshot:
     return Snapshot(
         event_id=document["eventId"],
         objects=tuple(document["elements"]),
-        counts=document.get("counts", {}),
+        counts=document.get("counts") or {},
         more_follows=document.get("moreFollows", False),
     )
 

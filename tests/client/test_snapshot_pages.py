@@ -56,3 +56,29 @@ def test_snapshot_refused_first_page_is_not_restarted() -> None:
     with pytest.raises(BadRequest, match=r"^/2 changed"):
         runner.run(snapshot(runner.policy, "job"), lambda _: CHANGED)
     assert cursors(runner) == [None]
+
+
+def test_snapshot_brief_with_limit_reads_further_pages() -> None:
+    """A page of a search may have fewer objects than the limit. Only the first page has counts."""
+    runner = StepRunner()
+    pages = [([1], {"run": 9}, "a"), ([], None, "b"), ([2, 3], None, "c")]
+    responses = [
+        Response(
+            200,
+            {},
+            json.dumps(
+                {
+                    "elements": [{"id": number} for number in ids],
+                    "eventId": 10,
+                    "counts": counts,
+                    "moreFollows": True,
+                    "cursor": cursor,
+                }
+            ).encode(),
+        )
+        for ids, counts, cursor in pages
+    ]
+    result = runner.run(snapshot(runner.policy, "job", brief=True, q="x", limit=3), lambda n: responses[n - 1])
+    assert [value["id"] for value in result.objects] == [1, 2, 3]
+    assert (result.counts, result.more_follows) == ({"run": 9}, True)
+    assert cursors(runner) == [None, "a", "b"]

@@ -45,11 +45,23 @@ def summary(vocabulary: str, ref: ObjectRef, native: Sequence[Json]) -> ObjectSu
 def job(state: str, to: int = 0, **more: Any) -> ObjectSummary:
     """Job 1, last updated by the event at index `to`."""
     label = more.pop("label", "backup on n1")
-    return ObjectSummary("/1", "/job/1", state, label, created_at=START, updated_at=TIMES[to], **more)
+    facets = {"type": "backup", "node": label.removeprefix("backup on ")}
+    return ObjectSummary("/1", "/job/1", state, label, created_at=START, updated_at=TIMES[to], **facets, **more)
+
+
+@pytest.mark.parametrize(
+    ("author", "expected"),
+    [("anna", "anna"), ("a" * 300, "a" * 199 + "…"), (None, None)],
+    ids=["short", "long", "none"],
+)
+def test_job_summary_author_is_property(author: str | None, expected: str | None) -> None:
+    props = {} if author is None else {"author": author}
+    assert summary("job", ObjectRef("job", "/1"), [create(1, props=props)]) == job("created", author=expected)
 
 
 def jobset(state: str, to: int, label: str = "2 jobs of n1", **more: Any) -> ObjectSummary:
-    return ObjectSummary("/7", "/jobset/7", state, label, created_at=START, updated_at=TIMES[to], **more)
+    node = label.rpartition(" ")[2]
+    return ObjectSummary("/7", "/jobset/7", state, label, created_at=START, updated_at=TIMES[to], node=node, **more)
 
 
 @pytest.mark.parametrize(
@@ -104,7 +116,8 @@ def test_jobset_summary_label_is_number_of_jobs(native: list[Json], expected: Ob
 
 
 def push(state: str, to: int, **more: Any) -> ObjectSummary:
-    return ObjectSummary("/j", "/push/j", state, "chef-client", created_at=START, updated_at=TIMES[to], **more)
+    known = {"created_at": START, "updated_at": TIMES[to], "author": "anna", **more}
+    return ObjectSummary("/j", "/push/j", state, "chef-client", **known)
 
 
 RAN = ["quorum_succeeded", "run_start n1", "run_complete n1 success"]
@@ -145,7 +158,9 @@ FINISHED = {"TYPE": "OrderFinished", **ORDER, "nodeId": "A"}
 
 
 def order(state: str, **more: Any) -> ObjectSummary:
-    return ObjectSummary("/a/chain,1", "/a/chain,1", state, "1 at A", updated_at=START, parent="/a/chain", **more)
+    return ObjectSummary(
+        "/a/chain,1", "/a/chain,1", state, "1 at A", updated_at=START, parent="/a/chain", node="A", **more
+    )
 
 
 TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
@@ -157,12 +172,12 @@ TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
         (
             "order",
             [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}],
-            ObjectSummary("/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain"),
+            ObjectSummary("/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain", node="A"),
         ),
         (
             "order",
             [{"TYPE": "OrderStepStarted", **ORDER, "nodeId": "A", "taskId": "9"}],
-            ObjectSummary("/a/chain,1", "/a/chain,1", "InTaskProcess", "1 at A", updated_at=START, parent="/a/chain"),
+            order("InTaskProcess"),
         ),
         (
             "order",

@@ -1,5 +1,6 @@
 """A state machine that writes at random, and compares every read with a model of the log."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -8,8 +9,9 @@ from hypothesis.stateful import invariant, rule
 from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.errors import ConditionFailed
+from chalicelib.domain.errors import BadInput, ConditionFailed
 from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, AppendCondition, encode_within_limits
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.objects.path_query import PathQuery
@@ -19,10 +21,11 @@ from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
 from chalicelib.services.log.appender import Appender
+from chalicelib.services.objects.listing import ListQuery, list_objects
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness import model, strategies
 from tests.exactness.model import LogModel
@@ -44,6 +47,7 @@ class ReadMachine(WriteMachine):
             log_model.last_event_id,
             log_model.snapshot(collection, EVERYTHING, log_model.last_event_id),
         )
+        self._check_first_page(log_model, collection)
 
     @rule(index=log_indexes, collection=strategies.collections, query=strategies.path_queries, race=races)
     def check_snapshot(self, index: int, collection: str, query: PathQuery, race: Race | None) -> None:
@@ -51,6 +55,37 @@ class ReadMachine(WriteMachine):
         result = snapshot(self._reader(log_model, race), log_model.server, collection, query)
         assert before <= result.event_id <= log_model.last_event_id
         assert list(result.states.items()) == list(log_model.snapshot(collection, query, result.event_id).items())
+
+    @rule(
+        index=log_indexes,
+        collection=strategies.collections,
+        limit=st.sampled_from([1, 1, 2]),
+        races=st.tuples(races, races),
+        events=strategies.commit_events,
+    )
+    def check_list(
+        self, index: int, collection: str, limit: int, races: tuple[Race | None, Race | None], events: list[NewEvent]
+    ) -> None:
+        log_model, before = self.models[index], self.models[index].last_event_id
+        query = ListQuery(log_model.server, collection, EVERYTHING, limit=limit)
+        boundary = RetentionBoundary(Head(log_model.server), 0)
+        page = list_objects(query, self._reader(log_model, races[0]), boundary)
+        assert before <= page.event_id <= log_model.last_event_id
+        expected = log_model.summaries(collection, page.event_id)
+        assert page.counts == Counter(summary.state for summary in expected)
+        elements = list(page.elements)
+        while page.next is not None:
+            self._append(log_model, events)
+            query = replace(query, cursor=page.next)
+            try:
+                page = list_objects(query, self._reader(log_model, races[1]), boundary)
+            except BadInput:
+                self.paths["list interrupted"] += 1
+                assert self.paths["rebuilt"] or self.paths["raced by rebuild"]
+                return
+            elements += page.elements
+        assert elements == expected
+        self.paths["list in pages"] += len(elements) > limit
 
     @rule(index=log_indexes, object_number=position_numbers, position_number=position_numbers, race=races)
     def check_past_state(self, index: int, object_number: int, position_number: int, race: Race | None) -> None:
@@ -374,6 +409,14 @@ class ReadMachine(WriteMachine):
             for collection in vocabularies.collections():
                 result = snapshot(self._reader(log_model), log_model.server, collection, EVERYTHING)
                 assert result.states == log_model.snapshot(collection, EVERYTHING, log_model.last_event_id)
+
+    def _check_first_page(self, log_model: LogModel, collection: str) -> None:
+        query = ListQuery(log_model.server, collection, EVERYTHING)
+        page = list_objects(query, self._reader(log_model), RetentionBoundary(Head(log_model.server), 0))
+        expected = log_model.summaries(collection, log_model.last_event_id)
+        assert (page.event_id, list(page.elements)) == (log_model.last_event_id, expected)
+        assert page.counts == Counter(summary.state for summary in expected)
+        assert page.results == Counter(summary.result for summary in expected if summary.result)
 
     def _poll(self, reader: LogReader, query: FeedQuery) -> EventSeq:
         notifier = FakeNotifier(self.world, lambda: None)

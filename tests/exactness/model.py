@@ -12,6 +12,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 
@@ -54,6 +55,20 @@ class LogModel:
     def state(self, ref: ObjectRef, event_id: int) -> State | None:
         """The state of one object as of `event_id`."""
         return fold_events({}, self.between(0, event_id), ref.__eq__).get(ref)
+
+    def summaries(self, collection: str, event_id: int) -> list[ObjectSummary]:
+        """The objects of a collection as of `event_id`, most recently changed first."""
+        sessions: dict[ObjectRef, int] = {}
+        for event in self.between(0, event_id):
+            sessions.update(dict.fromkeys(vocabularies.affected_objects(event.fields), event.id.session))
+        listed = []
+        for ref, session in sessions.items():
+            state = self.state(ref, event_id) if ref.collection == collection else None
+            if state is not None:
+                listed.append((session, vocabularies.summarize(ref, state)))
+        listed.sort(key=lambda item: item[1].path)
+        listed.sort(key=lambda item: (item[0], item[1].updated_at or ""), reverse=True)
+        return [summary for _, summary in listed]
 
     def last_expired_by_count(self, events: int | None) -> int:
         """The last expired EventId if the last `events` events are kept."""

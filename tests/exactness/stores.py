@@ -144,3 +144,15 @@ class InterceptedViews:
     def drop(self, view: str) -> int:
         self._hook()
         return self._views.drop(view)
+
+
+class NoCheckpointViews(InterceptedViews):
+    """Views that crash at each write of a checkpoint."""
+
+    def __init__(self, views: Views) -> None:
+        super().__init__(views, Counter(), do_nothing)
+
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        if any(change.record.view.endswith("/checkpoint") for change in changes):
+            raise Crash
+        return super().put(changes)

@@ -17,7 +17,7 @@ from tests.exactness import tally
 from tests.exactness.machine import EVERYTHING, ReadMachine
 from tests.exactness.write_machine import Race, Store
 
-EXAMPLES = {"sqlite": (50, 40), "moto": (3, 20), "dynamodb_local": (20, 40)}
+EXAMPLES = {"sqlite": (60, 45), "moto": (3, 20), "dynamodb_local": (20, 40)}
 """Number of runs of the machine and of steps in each. The emulators are slow."""
 REQUIRED_PATHS = (
     "tail used",
@@ -28,6 +28,8 @@ REQUIRED_PATHS = (
     "object ahead of its checkpoint",
     "latest ahead of its checkpoint",
     "block ahead of its checkpoint",
+    "list ahead of its checkpoint",
+    "list in pages",
     "skipped ahead",
     "skipped back",
     "crashed",
@@ -54,10 +56,13 @@ EVENTS = [
 @pytest.fixture(autouse=True)
 def small_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     """Add the tally vocabulary, and reduce limits so far that a few commits exceed them."""
-    monkeypatch.setitem(vars(vocabularies)["VOCABULARIES"], tally.NAME, tally.TALLY_VOCABULARY)
+    for mapping in ("VOCABULARIES", "_BY_FIRST_SUBTYPE"):
+        monkeypatch.setitem(vars(vocabularies)[mapping], tally.NAME, tally.TALLY_VOCABULARY)
     monkeypatch.setattr("chalicelib.services.reading.log_reader.SCAN_THRESHOLD", 3)
     monkeypatch.setattr("chalicelib.services.reading.log_reader.MAX_SEARCH_DISTANCE", 3)
     monkeypatch.setattr("chalicelib.domain.views.block.BLOCK_BITS", 2)
+    monkeypatch.setattr("chalicelib.domain.views.list_index.LEAF_BITS", 1)
+    monkeypatch.setattr("chalicelib.domain.views.list_index.NODE_BITS", 1)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_SUBTYPES_PER_POSITION", 4)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_INNER_SUBTYPES_PER_POSITION", 6)
     monkeypatch.setattr("chalicelib.domain.views.block.MAX_LISTED_CHILDREN", 2)
@@ -85,7 +90,9 @@ def test_reads_are_exact_on_all_required_paths(store: Store) -> None:
     machine.rebuild(index=0, write_number=3, action="crash")
     machine.rebuild(index=0, write_number=9, action="nothing")
     machine.teardown()
-    assert [path for path in REQUIRED_PATHS if not store.paths[path]] == []
+    # DynamoDB does not refuse the records of an overtaken projector, because the other one has written the same.
+    required = [path for path in REQUIRED_PATHS if path != "refused" or store.name == "sqlite"]
+    assert [path for path in required if not store.paths[path]] == []
 
 
 def test_reads_are_exact_in_random_runs(store: Store) -> None:
@@ -109,6 +116,7 @@ def test_reads_are_exact_in_random_runs(store: Store) -> None:
 
 
 def _archive_sessions(machine: ReadMachine) -> None:
+    machine.append(index=0, step_ms=0, events=[tally.new_event(f"/{n}") for n in range(5)])
     machine.append_many(step_ms=30_000, commits=[EVENTS[:2]], times=8)
     for _ in range(2):
         machine.project(index=0, max_commits=3)
@@ -140,6 +148,9 @@ def _race_readers(machine: ReadMachine, action: str) -> None:
     keys, race = Selection(keys=("/job",)), Race(4, action, EVENTS)
     machine.check_snapshot(index=0, collection="tally", query=EVERYTHING, race=race)
     machine.check_feed(index=0, selection=keys, position_number=None, limit=None, delay_s=0, race=race)
+    for use_number in range(1, 12):
+        races = Race(use_number, action, EVENTS), Race(use_number, action, EVENTS)
+        machine.check_list(index=0, collection="tally", limit=1, races=races, events=EVENTS)
     for selection in (keys, Selection(types=(("nothing",),))):
         machine.check_commits_after(index=0, selection=selection, position_number=0, race=race)
     machine.check_position_at(index=0, position_number=7, race=race)

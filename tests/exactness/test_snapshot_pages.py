@@ -31,8 +31,8 @@ from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from tests.conformance.anyjob.anyjob import create, finish, progress
 from tests.exactness.model import LogModel
 from tests.exactness.stores import CountingLog
-from tests.exactness.test_lists_and_past_states import EXAMPLES, Store, _commits, objects
-from tests.exactness.test_lists_and_past_states import store as store  # noqa: PLC0414  (a fixture)
+from tests.exactness.test_past_states import EXAMPLES, Store, _commits, objects
+from tests.exactness.test_past_states import store as store  # noqa: PLC0414  (a fixture)
 from tests.services.fakes import World
 
 COLLECTIONS = ("job", "schedulerJob")

@@ -73,6 +73,42 @@ def test_list_selects_and_counts_results(member: Member) -> None:
     assert (answer.status_code, "result" in answer.json()["detail"]) == (400, True)
 
 
+def test_list_in_pages_has_one_event_id(member: Member) -> None:
+    publish(member, *(create(n) for n in range(1, 6)))
+    first = list_objects(member, limit=2)
+    publish(member, finish(4), finish(1), create(6))
+    pages = [first]
+    while pages[-1]["cursor"] is not None:
+        pages.append(list_objects(member, limit=2, cursor=pages[-1]["cursor"]))
+    assert [paths(page) for page in pages] == [["/5", "/4"], ["/3", "/2"], ["/1"]]
+    assert {element["state"] for page in pages for element in page["elements"]} == {"created"}
+    assert {page["eventId"] for page in pages} == {first["eventId"]}
+    assert [page["moreFollows"] for page in pages] == [True, True, False]
+    assert [page["counts"] for page in pages] == [{"created": 5}, None, None]
+
+
+def test_list_filters_combine(member: Member) -> None:
+    publish(member, create(1, props={"author": "anna"}), create(2, type="restore"), create(3, node="n2"))
+    publish(member, {**finish(3, node="n2"), "message": "disk full on /var"})
+    (last,) = member.get("/events", params={"limit": -1}).json()["eventSnapshots"]
+    assert paths(list_objects(member, author="anna")) == ["/1"]
+    assert paths(list_objects(member, type="restore")) == ["/2"]
+    assert paths(list_objects(member, type="restore", node="n2")) == []
+    assert paths(list_objects(member, q="FULL disk")) == ["/3"]
+    assert paths(list_objects(member, q="full of")) == []
+    assert paths(list_objects(member, since=last["timestamp"])) == ["/3"]
+    assert paths(list_objects(member, until=last["timestamp"])) == ["/2", "/1"]
+
+
+def test_list_cursor_of_another_list_is_refused(member: Member) -> None:
+    publish(member, create(1), create(2))
+    cursor = list_objects(member, limit=1)["cursor"]
+    other = {"brief": "yes", "cursor": cursor, "state": "created"}
+    response = member.get("/objects/job", params=other)
+    assert response.status_code == 400
+    assert response.json()["detail"].startswith("cursor: it belongs to another list; use it with the organization")
+
+
 def test_list_paths_and_keys_lead_to_objects(member: Member) -> None:
     publish(member, create_set(7, 1), create(1, 7))
     start = {"event": "start", "job": "j", "command": "ls", "run_timeout": 9, "node_count": 1, "user": "anna"}
@@ -217,7 +253,8 @@ def test_invalid_pages_of_overviews_are_refused(member: Member, query: str, deta
         ("job?limit=0", "limit: Input should be greater than or equal to 1"),
         ("job?cursor=abc", "cursor: use the cursor of the previous page unchanged"),
         ("job?cursor=%C3%A4", "cursor: use the cursor of the previous page unchanged"),
-        ("job?brief=yes&cursor=abc", "cursor and brief=yes exclude each other: a list of summaries has one page"),
+        ("job?brief=yes&cursor=abc", "cursor: use the cursor of the previous page unchanged"),
+        ("job?q=a", "q requires brief=yes"),
         ("job/1?at=5&limit=5", "at and limit exclude each other: at returns one object"),
         ("job?search=a", "search requires brief=yes"),
         ("job?brief=no&state=a", "state requires brief=yes"),

@@ -165,9 +165,10 @@ class Objects {
   }
 
   #countWords() {
-    const { counts, results, total, moreFollows } = this.#snapshot;
+    const { counts, results, total, moreFollows, isCounted } = this.#snapshot;
     const chosen = this.#result ? (results[this.#result] ?? 0) : this.#state ? (counts[this.#state] ?? 0) : total;
     const noun = titleOf(this.#collection).toLowerCase().replace(/s$/, "");
+    if (!isCounted) return moreFollows ? "the most recent matches" : plural(this.#shown.length, noun);
     const cut = moreFollows ? `, showing the ${number(LIMIT)} most recent` : "";
     return `${chosen === total ? "" : `${number(chosen)} of `}${plural(total, noun)}${cut}`;
   }

@@ -28,7 +28,7 @@ class Scope:
     @classmethod
     def of_query(cls, server: int, collections: Sequence[str], paths: PathQuery) -> Self:
         texts = sorted(pattern.text for pattern in paths.patterns)
-        return cls(_digest(server), _digest(*collections), _digest(*texts))
+        return cls(digest(server), digest(*collections), digest(*texts))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,5 +68,6 @@ class Cursor:
         return cursor
 
 
-def _digest(*parts: object) -> str:
+def digest(*parts: object) -> str:
+    """A short digest of JSON values."""
     return urlsafe_b64encode(blake2b(to_json(parts), digest_size=DIGEST_BYTES).digest()).decode()

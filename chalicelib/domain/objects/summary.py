@@ -31,6 +31,9 @@ class ObjectSummary:
     """From 0 to 1, while the object is active."""
     parent: str | None = None
     """The key of the object that this one is part of."""
+    type: str | None = None
+    node: str | None = None
+    author: str | None = None
 
     def contains_text(self, text: str) -> bool:
         """Whether the path or the label contains `text`, ignoring case."""

@@ -25,6 +25,10 @@ class ObjectView:
     """Ascending sessions that are still listed in the object's own record."""
     archived_to: int = 0
     """The last session that moved to another record, 0 if none has. It names that record."""
+    ordinal: int | None = None
+    """The object's entry in the list index. None: it is not listed."""
+    former_ordinal: int | None = None
+    """The ordinal before the last run of the projector that changed the object."""
 
     @classmethod
     def from_record(cls, record: Record | None) -> Self:
@@ -33,7 +37,8 @@ class ObjectView:
             return cls()
         data = from_json(record.data)
         archived_to = data.get("m", 0)
-        return cls(record.version, data.get("s"), delta_decode(archived_to, data["n"]), archived_to)
+        ordinals = data.get("o", (None, None))
+        return cls(record.version, data.get("s"), delta_decode(archived_to, data["n"]), archived_to, *ordinals)
 
     def fold(self, collection: str, events: Iterable[Event]) -> Self:
         """The view with `events` added. Events of sessions that it already contains are ignored."""
@@ -59,6 +64,8 @@ class ObjectView:
         members: dict[str, Any] = {"n": delta_encode(archived_to, recent)}
         if archived_to:
             members["m"] = archived_to
+        if (self.ordinal, self.former_ordinal) != (None, None):
+            members["o"] = self.ordinal, self.former_ordinal
         if self.state is not None:
             members["s"] = self.state
         view = checkpoint.view_name(objects_view(ref.collection))

@@ -1,7 +1,7 @@
 """Projections: how commits change the views."""
 
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 
 from pydantic_core import from_json, to_json
@@ -19,8 +19,7 @@ from chalicelib.domain.views.block import (
     time_item,
     time_record,
 )
-from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, TIMES_VIEW, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import BLOCKS_VIEW, LATEST_VIEW, TIMES_VIEW, Checkpoint, Record
 
 LATEST_RECORD_COUNT = 64
 
@@ -29,20 +28,14 @@ Update = Callable[[Record | None], list[Record]]
 
 
 def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str, str], Update]:
-    """The updates that `commits` cause, by view and item."""
-    events_by_object: dict[ObjectRef, list[Event]] = {}
+    """The updates of the indexes of the log that `commits` cause, by view and item."""
     latest: dict[EventType, Event] = {}
     first_sessions: dict[str, int] = {}
     for commit in commits:
         first_sessions.setdefault(time_item(commit), commit.session)
         for event in commit.events:
             latest[event.fields.type] = event
-            for ref in vocabularies.affected_objects(event.fields):
-                events_by_object.setdefault(ref, []).append(event)
     result: dict[tuple[str, str], Update] = {}
-    for ref, events in events_by_object.items():
-        view = checkpoint.view_name(objects_view(ref.collection))
-        result[view, ref.path] = partial(_update_object, checkpoint, ref, events)
     for item, latest_of_item in group_by_record(latest).items():
         result[checkpoint.view_name(LATEST_VIEW), item] = partial(_update_latest, checkpoint, item, latest_of_item)
     for block_id, subtypes in subtypes_by_block(commits).items():
@@ -52,6 +45,16 @@ def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str
     for item, session in first_sessions.items():
         result[checkpoint.view_name(TIMES_VIEW), item] = partial(_update_time, checkpoint, item, session)
     return result
+
+
+def group_by_object(commits: Iterable[Commit]) -> dict[ObjectRef, list[Event]]:
+    """The events of each object that the commits affect."""
+    events_by_object: dict[ObjectRef, list[Event]] = {}
+    for commit in commits:
+        for event in commit.events:
+            for ref in vocabularies.affected_objects(event.fields):
+                events_by_object.setdefault(ref, []).append(event)
+    return events_by_object
 
 
 def group_by_record(latest: Mapping[EventType, Event]) -> dict[str, dict[EventType, Event]]:
@@ -76,14 +79,6 @@ def latest_positions(record: Record) -> Mapping[EventType, tuple[int, int]]:
 @lru_cache(maxsize=4 * LATEST_RECORD_COUNT)
 def _parse_positions(data: str) -> Mapping[EventType, tuple[int, int]]:
     return {tuple(entry[2:]): (entry[0], entry[1]) for entry in from_json(data)}
-
-
-def _update_object(
-    checkpoint: Checkpoint, ref: ObjectRef, events: Sequence[Event], stored: Record | None
-) -> list[Record]:
-    before = ObjectView.from_record(stored)
-    after = before.fold(ref.collection, events)
-    return after.to_records(checkpoint, ref) if after.last_session > before.last_session else []
 
 
 def _update_latest(

@@ -26,8 +26,9 @@ LATEST_VIEW = "latest"
 BLOCKS_VIEW = "block"
 TIMES_VIEW = "time"
 SESSIONS_VIEW = "sessions"
+RUNS_VIEW = "run"
+"""The view with the end of the current run, on which all projectors agree before they start it."""
 
-_OBJECTS_PREFIX = "object:"
 _GENERATION_UNIT = 2**44
 """A checkpoint's version is `generation * _GENERATION_UNIT + session`, so a rebuild always raises it."""
 
@@ -130,10 +131,9 @@ def checkpoints_view(server: int) -> str:
 
 def objects_view(collection: str) -> str:
     """The kind of the view with the objects of a collection."""
-    return f"{_OBJECTS_PREFIX}{collection}"
+    return f"object:{collection}"
 
 
-def collection_of(view_name: str) -> str | None:
-    """The collection whose objects are in the view with this full name."""
-    kind = view_name.partition("/")[2]
-    return kind.removeprefix(_OBJECTS_PREFIX) if kind.startswith(_OBJECTS_PREFIX) else None
+def list_view(collection: str) -> str:
+    """The kind of the view with the list index of a collection."""
+    return f"list:{collection}"

@@ -32,6 +32,13 @@ QUERY: Mapping[str, str] = {
     "search": "With `brief=yes`: return only objects with this text in their path or label.",
     "state": "With `brief=yes`: return only objects in this state.",
     "result": "With `brief=yes`: return only objects that ended with this result.",
+    "type": "With `brief=yes`: return only jobs of this type.",
+    "node": "With `brief=yes`: return only objects on this node.",
+    "author": "With `brief=yes`: return only jobs and job sets with this `props.author`, or push jobs of this user.",
+    "since": "With `brief=yes`: return only objects that last changed at or after this time.",
+    "until": "With `brief=yes`: return only objects that last changed before this time.",
+    "q": "With `brief=yes`: return only objects that contain all these words, in their path, label, parameters, message"
+    " or other texts. A page of a large collection ends after two seconds of search, also without any match.",
     "at": "Return one object as it was right after this `eventId`.",
     "ticket": "The ticket in the link to a report. It is valid for one minute.",
     "server": "The number of the log. Default: the log of the selected organization.",

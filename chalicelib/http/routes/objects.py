@@ -7,6 +7,8 @@ from chalice.app import Blueprint, Response
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.objects.cursor import Cursor
+from chalicelib.domain.objects.list_cursor import ListCursor
+from chalicelib.domain.objects.list_filter import ListFilter
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.http import parameters, problems, requests, responses
@@ -18,6 +20,8 @@ from chalicelib.services.objects.snapshot_pages import SnapshotQuery, snapshot_p
 from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot, snapshot
 
 routes = Blueprint(__name__)
+
+_LIST_FILTERS = {"search", "state", "result", "type", "node", "author", "since", "until", "q"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +46,7 @@ def get_objects(collection: str) -> Response:
     if params.at is not None:
         return _past_response(context, collection, query, params.at)
     if params.brief == "yes":
-        return _list_response(
-            context,
-            ListQuery(collection, query, params.search, params.state, params.limit, params.result),
-        )
+        return _list_response(context, collection, query, params)
     is_paged = not params.model_fields_set.isdisjoint({"limit", "cursor"})
     page = PageRequest(params.limit, params.cursor) if is_paged else None
     return snapshot_response(context, collection, query, "elements", page)
@@ -76,12 +77,10 @@ def _numbered_object(collection: str, number: str) -> Response:
 def _check_combination(params: parameters.ObjectsParameters) -> None:
     """Refuse parameters that would have no effect."""
     is_brief = params.brief == "yes"
-    if not is_brief and (unused := sorted(params.model_fields_set & {"search", "state", "result"})):
+    if not is_brief and (unused := sorted(params.model_fields_set & _LIST_FILTERS)):
         raise BadInput(f"{unused[0]} requires brief=yes")
     if is_brief and params.at is not None:
         raise BadInput("at and brief=yes exclude each other: at returns one object, brief=yes a list")
-    if is_brief and params.cursor is not None:
-        raise BadInput("cursor and brief=yes exclude each other: a list of summaries has one page")
     if params.at is not None and (unused := sorted(params.model_fields_set & {"limit", "cursor"})):
         raise BadInput(f"at and {unused[0]} exclude each other: at returns one object")
 
@@ -95,9 +94,24 @@ def _past_response(context: LogContext, collection: str, query: PathQuery, at: i
     return responses.single_object(snapshot.event_id, snapshot.state_of(ref.path))
 
 
-def _list_response(context: LogContext, query: ListQuery) -> Response:
-    page = list_objects(context.components.log.reader, context.server, query)
-    return responses.object_summaries(page.event_id, page.counts, page.results, page.elements, page.more_follows)
+def _list_response(
+    context: LogContext, collection: str, paths: PathQuery, params: parameters.ObjectsParameters
+) -> Response:
+    log, server = context.components.log, context.server
+    list_filter = ListFilter(
+        params.state,
+        params.result,
+        params.type,
+        params.node,
+        params.author,
+        params.search,
+        tuple(params.q.split()),
+    )
+    query = ListQuery(server, collection, paths, list_filter, params.since, params.until, params.limit)
+    if params.cursor is not None:
+        query = replace(query, cursor=ListCursor.parse(params.cursor, query.scope))
+    page = list_objects(query, log.reader, log.retention.boundary(server))
+    return responses.object_summaries(page.event_id, page.counts, page.results, page.elements, page.next)
 
 
 def _single_object(collection: str, query: PathQuery) -> ObjectRef | None:

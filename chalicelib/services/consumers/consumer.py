@@ -13,6 +13,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import Checkpoint, checkpoints_view
 from chalicelib.services.consumers.healing import heal
+from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
 from chalicelib.services.ports import Clock, Measure, Views
 
 MAX_RUN_COMMITS = 200
@@ -29,6 +30,11 @@ class Consumer:
     name: str
     handle: Callable[[Checkpoint, Sequence[Commit]], Iterable[Checkpoint] | None]
     """Handle the commits. It either returns None when all is done, or yields each position up to which all is done."""
+    start_over: Callable[[int], None] | None = None
+    """If given, an interrupted run is always repeated with the same commits, also by other processes.
+
+    Called with the server if these commits are no longer stored.
+    """
 
 
 class CommitSource(Protocol):
@@ -182,9 +188,19 @@ def _run_undamaged(
     head = checkpoint.head
     if retention_head is not None and retention_head.session >= head.session:
         head = retention_head
-    commits, is_full = _take(verify_contiguous(head, log.read(server, head.session, limit.commits)), limit)
-    if not commits:
-        return _Run([], has_more=False)
+    claim = RunClaim(head, 0) if consumer.start_over is None else load_claim(checkpoint, views)
+    if consumer.start_over is not None and claim.is_open(checkpoint):
+        commits, is_full = _read_run(claim, log), True
+        if not commits:
+            consumer.start_over(server)
+            return _Run([], has_more=True)
+    else:
+        commits, is_full = _take(verify_contiguous(head, log.read(server, head.session, limit.commits)), limit)
+        if not commits:
+            return _Run([], has_more=False)
+        claim = replace(claim, start=head, end=commits[-1].session)
+        if consumer.start_over is not None and not put_claim(checkpoint, claim, views):
+            return _run(consumer, server, log, views, limit, retention_head, has_time)
     end = commits[-1].head
     for position in consumer.handle(checkpoint, commits) or [checkpoint.at(end)]:
         write = position.to_write(consumer.name, checkpoint.record_version)
@@ -195,6 +211,19 @@ def _run_undamaged(
             break
     handled = [commit for commit in commits if commit.session <= checkpoint.head.session]
     return _Run(handled, is_full or checkpoint.head.session < end.session)
+
+
+def _read_run(claim: RunClaim, log: CommitSource) -> list[Commit]:
+    """All commits of the run, none if some of them are no longer stored."""
+    commits: list[Commit] = []
+    head = claim.start
+    while head.session < claim.end:
+        page = list(log.read(head.server, head.session, claim.end - head.session))
+        if not page or page[0].session != head.session + 1:
+            return []
+        commits += verify_contiguous(head, page)
+        head = commits[-1].head
+    return commits
 
 
 def _take(commits: Iterable[Commit], limit: RunLimit) -> tuple[list[Commit], bool]:

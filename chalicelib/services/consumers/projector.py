@@ -5,26 +5,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED, TAGGED
+from chalicelib.domain.views.list_changes import RunOutdated
 from chalicelib.domain.views.projection import updates
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, expires_s, receipt_updates
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     LATEST_VIEW,
     PROJECTOR,
+    RUNS_VIEW,
     SESSIONS_VIEW,
     TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
-    collection_of,
+    list_view,
     objects_view,
 )
 from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
-from chalicelib.services.consumers.healing import REBUILD
+from chalicelib.services.consumers.healing import REBUILD, reset_views
+from chalicelib.services.consumers.object_projection import ObjectProjection
+from chalicelib.services.consumers.run_claims import load_claim
 from chalicelib.services.ports import Clock, Log, Views
 
 REPLACED_VIEWS_TTL_S = 300
@@ -68,7 +73,7 @@ def projector(
             return [replace(projected, switched_at_ms=0)]
         return [projected]
 
-    return Consumer(PROJECTOR, handle)
+    return Consumer(PROJECTOR, handle, lambda server: reset_views(server, views))
 
 
 def rebuild(
@@ -86,11 +91,13 @@ def rebuild(
     The projector, or the next rebuild, deletes the old ones later. Concurrent rebuilds are safe: both continue the one
     that was started last.
     """
+    start = retention_head or Head(server)
     # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
-    builder = Consumer(REBUILD, projector(views, with_receipts, enter_deadlines).handle)
+    build = projector(views, with_receipts, enter_deadlines).handle
+    builder = Consumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
     if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
         delete_replaced_views(server, views)
-    _start_generation(builder.name, retention_head or Head(server), views)
+    _start_generation(builder.name, start, views)
     while run_once(builder, server, log, views, retention_head=retention_head):
         progress(load_checkpoint(builder.name, server, views).head.session, log.head(server).session)
     _switch_over(builder.name, server, views, clock())
@@ -114,28 +121,35 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
 
 
 def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
-    """Apply the updates, and retry those whose record was changed concurrently. Returns the new checkpoint."""
+    """Update the indexes of the log, then the objects and their lists. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
-    collections = {collection for view, _ in pending if (collection := collection_of(view)) is not None}
     if with_receipts:
         pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
-        archives: list[ConditionalWrite] = []
         writes: list[ConditionalWrite] = []
         for key, update in pending.items():
             record = stored.get(key)
-            new_records = update(record)
-            archives += (ConditionalWrite(archive, None) for archive in new_records[:-1])
             version = None if record is None else record.version
-            writes += (ConditionalWrite(new, version, expires_s(new)) for new in new_records[-1:])
-        # Archives are written first, because the updated record refers to them.
-        # A refused archive record is already stored with the same content, which its key determines.
-        views.put(archives)
-        refused = views.put(writes)
-        pending = {key: pending[key] for key in (_key(write.record) for write in refused)}
+            writes += (ConditionalWrite(new, version, expires_s(new)) for new in update(record))
+        # Records that another projector has changed meanwhile are updated again.
+        pending = {key: pending[key] for key in (_key(write.record) for write in views.put(writes))}
+    objects = ObjectProjection(checkpoint, commits, views)
+    try:
+        objects.run()
+    except RunOutdated as outdated:
+        # Another projector has completed the run, so the store refuses the checkpoint.
+        if not _is_outdated(checkpoint, commits[-1].session, views):
+            # Records of a list are missing, so the views start over.
+            raise DamagedRecord(checkpoint.view_name(RUNS_VIEW), "", commits[-1].session) from outdated
     head = _count_events(checkpoint.head, commits)
-    return replace(checkpoint.at(head), collections=checkpoint.collections | collections)
+    return replace(checkpoint.at(head), collections=checkpoint.collections | objects.collections)
+
+
+def _is_outdated(checkpoint: Checkpoint, end: int, views: Views) -> bool:
+    """Whether a later run has started, or the views were rebuilt."""
+    current = load_checkpoint(PROJECTOR, checkpoint.head.server, views)
+    return load_claim(checkpoint, views).end != end or current.generation > checkpoint.generation
 
 
 def _count_events(before: Head, commits: Sequence[Commit]) -> Head:
@@ -169,7 +183,9 @@ def _delete_replaced_views(current: Checkpoint, views: Views, max_records: int |
     """
     deleted = 0
     collections = (KEYED, TAGGED, *vocabularies.collections())
-    kinds = (*map(objects_view, collections), SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW)
+    lists = map(list_view, vocabularies.collections())
+    others = (SESSIONS_VIEW, LATEST_VIEW, BLOCKS_VIEW, TIMES_VIEW, RECEIPTS_VIEW, RUNS_VIEW)
+    kinds = (*map(objects_view, collections), *lists, *others)
     for generation in range(1, current.generation):
         checkpoint = Checkpoint(Head(current.head.server), generation)
         for kind in kinds:

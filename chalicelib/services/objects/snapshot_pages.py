@@ -1,27 +1,17 @@
 """Snapshots in pages: the states of many objects, all as of the EventId of the first page."""
 
-import heapq
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import groupby, takewhile
 
 from pydantic_core import to_json
 
-from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput, Busy
-from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.objects.cursor import Cursor, Scope
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
-from chalicelib.services.objects.snapshots import (
-    events_by_object,
-    has_expired_events,
-    object_events,
-)
+from chalicelib.domain.views.record import Checkpoint
+from chalicelib.services.objects.past_views import FIRST_REF, HistoryExpired, ObjectRange, PastViews
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -57,14 +47,6 @@ class SnapshotQuery:
         return Scope.of_query(self.server, self.collections, self.paths)
 
 
-class _HistoryExpired(Exception):
-    """The object changed after the snapshot, and its earlier state cannot be rebuilt."""
-
-    def __init__(self, ref: ObjectRef) -> None:
-        super().__init__(ref)
-        self.ref = ref
-
-
 def snapshot_page(
     query: SnapshotQuery,
     reader: LogReader,
@@ -84,7 +66,7 @@ def snapshot_page(
     if cursor is not None:
         try:
             return _read_page(query, Head(query.server, cursor.session, 0, cursor.event_id), reader, boundary, is_late)
-        except _HistoryExpired as expired:
+        except HistoryExpired as expired:
             raise BadInput(
                 f"{expired.ref.path[:200]} changed after the first page, and its first events are no longer kept; "
                 "start again without cursor"
@@ -92,7 +74,7 @@ def snapshot_page(
     for _ in range(MAX_FIRST_PAGE_ATTEMPTS):
         try:
             return _read_page(query, reader.log.head(query.server), reader, boundary, is_late)
-        except _HistoryExpired:
+        except HistoryExpired:
             continue
     raise Busy("objects whose first events are no longer kept change while they are read; retry")
 
@@ -100,14 +82,16 @@ def snapshot_page(
 def _read_page(
     query: SnapshotQuery, head: Head, reader: LogReader, boundary: RetentionBoundary, is_late: Callable[[], bool]
 ) -> SnapshotPage:
-    """The page as of `head`. Raises `_HistoryExpired`."""
-    start = ObjectRef("", "") if query.cursor is None else query.cursor.after
+    """The page as of `head`. Raises `HistoryExpired`."""
+    start = FIRST_REF if query.cursor is None else query.cursor.after
+    past, objects = PastViews(reader, head, boundary), ObjectRange(query.collections, query.paths, start)
 
     def read(checkpoint: Checkpoint) -> SnapshotPage:
         texts: list[str] = []
         size_bytes = 0
         last = start
-        for ref, state in _states_as_of(query, head, checkpoint, reader, boundary):
+        for ref, view in past.views(objects, checkpoint):
+            state = view.state
             is_full = len(texts) == query.limit or size_bytes > reader.page_size.max_bytes
             # Each page advances by at least one object, however long that takes.
             if (is_full and state is not None) or (last != start and is_late()):
@@ -120,67 +104,3 @@ def _read_page(
         return SnapshotPage(head.last_event_id, texts, None)
 
     return reader.read_views(query.server, read)[1]
-
-
-def _states_as_of(
-    query: SnapshotQuery, head: Head, checkpoint: Checkpoint, reader: LogReader, boundary: RetentionBoundary
-) -> Iterator[tuple[ObjectRef, State | None]]:
-    """The objects after the cursor with their states as of `head`, in order. None: the object did not exist."""
-    changes = _changes(query, head, checkpoint, reader)
-    stored = _stored_records(query, checkpoint, reader)
-    changed: Iterator[tuple[ObjectRef, Record | None]] = ((ref, None) for ref in sorted(changes))
-    candidates = heapq.merge(stored, changed, key=lambda candidate: candidate[0])
-    for ref, group in groupby(candidates, key=lambda candidate: candidate[0]):
-        view = ObjectView.from_record(next((record for _, record in group if record is not None), None))
-        if view.last_session <= head.session:
-            yield ref, view.fold(ref.collection, changes.get(ref, ())).state
-            continue
-        if has_expired_events(reader, query.server, ref, boundary):
-            raise _HistoryExpired(ref)
-        events = object_events(reader, query.server, ref, head.last_event_id)
-        yield ref, ObjectView().fold(ref.collection, events).state
-
-
-def _changes(
-    query: SnapshotQuery, head: Head, checkpoint: Checkpoint, reader: LogReader
-) -> dict[ObjectRef, list[Event]]:
-    """The events of the selected objects after the checkpoint of the views, up to `head`."""
-
-    def is_selected(ref: ObjectRef) -> bool:
-        is_new = query.cursor is None or ref > query.cursor.after
-        return is_new and ref.collection in query.collections and vocabularies.matches(query.paths, ref)
-
-    changes: dict[ObjectRef, list[Event]] = {}
-    if checkpoint.head.session < head.session:
-        for commit in takewhile(lambda commit: commit.session <= head.session, reader.tail(checkpoint.head)):
-            for ref, events in events_by_object(commit, is_selected).items():
-                changes.setdefault(ref, []).extend(events)
-    return changes
-
-
-def _stored_records(
-    query: SnapshotQuery, checkpoint: Checkpoint, reader: LogReader
-) -> Iterator[tuple[ObjectRef, Record]]:
-    """The records of the selected objects after the cursor, in order."""
-    start = ObjectRef("", "") if query.cursor is None else query.cursor.after
-    for collection in query.collections:
-        if collection < start.collection:
-            continue
-        after = start.path if collection == start.collection else ""
-        view = checkpoint.view_name(objects_view(collection))
-        for prefix in _disjoint_prefixes(collection, query.paths):
-            if (end := prefix + MAX_CHARACTER) <= after:
-                continue
-            for record in reader.views.range(view, max(prefix, after), end):
-                ref = ObjectRef(collection, record.item)
-                if record.item > after and vocabularies.matches(query.paths, ref):
-                    yield ref, record
-
-
-def _disjoint_prefixes(collection: str, paths: PathQuery) -> list[str]:
-    """The prefixes of all selected paths, in order, without those that another one covers."""
-    prefixes: list[str] = []
-    for prefix in sorted(p for pattern in paths.patterns for p in vocabularies.path_prefixes(collection, pattern)):
-        if not prefixes or not prefix.startswith(prefixes[-1]):
-            prefixes.append(prefix)
-    return prefixes

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
 from annals_client.errors import BadRequest
 from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
 from annals_client.values import Snapshot
-from annals_client.wire import parse_snapshot
+from annals_client.wire import format_time, parse_snapshot
 
 MAX_PAGE = 5000
 """Maximum number of objects per response."""
@@ -25,6 +26,12 @@ def snapshot(
     search: str | None = None,
     state: str | None = None,
     result: str | None = None,
+    type: str | None = None,  # noqa: A002  (the name of the parameter in the API)
+    node: str | None = None,
+    author: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
+    q: str | None = None,
     limit: int | None = None,
     at: int | None = None,
 ) -> Steps[Snapshot]:
@@ -32,20 +39,23 @@ def snapshot(
 
     `path` names one object, or all objects in `folder/`. Without it, all objects of the collection (`job`, `order`,
     `pushJob` …) are returned. They are read in pages, all as of the same `event_id`. `brief` returns a list with the
-    latest change first; `search`, `state` and `result` (`success` or `failure`) apply to such lists. `limit` is the
-    maximum number of objects. `at` returns one object as of that `event_id`.
+    latest change first, at most 1,000 objects unless `limit` is given. The filters from `search` to `q` apply to such
+    lists: `result` is `success` or `failure`, `since` and `until` limit the time of the last change, and `q` has
+    words. `limit` is the maximum number of objects. `at` returns one object as of that `event_id`.
 
     With retention, the server may be unable to continue a snapshot in pages, because an old object has changed. The
     snapshot then starts again, up to 5 times in total.
     """
     object_path = quote(path.removeprefix("/"), safe="/,:*")
     route = f"/objects/{quote(collection, safe='')}" + (f"/{object_path}" if object_path else "")
-    if brief or at is not None:
-        filters = {"search": search, "state": state, "result": result}
-        options = {"brief": "yes" if brief else None, **filters, "limit": limit, "at": at}
+    options: dict[str, object] = {"brief": "yes" if brief else None, "search": search, "state": state, "result": result}
+    options |= {"type": type, "node": node, "author": author, "q": q, "at": at}
+    options |= {name: format_time(time) for name, time in (("since", since), ("until", until)) if time is not None}
+    if at is not None or (brief and limit is None):
+        options |= {"limit": limit}
         document = yield from fetch_json(policy, Request("GET", route, _parameters(options)))
         return parse_snapshot(document)
-    options = {"search": search, "state": state, "result": result}
+    counts: Mapping[str, int] = {}
     objects: list[Mapping[str, Any]] = []
     starts = 1
     while True:
@@ -63,11 +73,13 @@ def snapshot(
             objects.clear()
             continue
         page = parse_snapshot(document)
+        counts = page.counts if options.get("cursor") is None else counts
         objects += page.objects
         options["cursor"] = document.get("cursor")
         is_full = limit is not None and len(objects) >= limit
         if options["cursor"] is None or is_full:
-            return replace(page, objects=tuple(objects), more_follows=options["cursor"] is not None)
+            more_follows = page.more_follows or options["cursor"] is not None
+            return replace(page, objects=tuple(objects), counts=counts, more_follows=more_follows)
 
 
 def _parameters(options: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -56,6 +56,12 @@ def snapshot(args: Namespace, annals: Annals, printer: Printer) -> None:
         search=args.search,
         state=args.state,
         result=args.result,
+        type=args.type,
+        node=args.node,
+        author=args.author,
+        since=None if args.since is None else _parse_time(args.since),
+        until=None if args.until is None else _parse_time(args.until),
+        q=args.words,
         limit=args.limit,
         at=args.at,
     )

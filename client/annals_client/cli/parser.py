@@ -94,6 +94,12 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
     command.add_argument("--search", help="text in path or label")
     command.add_argument("--state")
     command.add_argument("--result", choices=("success", "failure"), help="how the objects ended")
+    command.add_argument("--type", help="type of the jobs")
+    command.add_argument("--node")
+    command.add_argument("--author")
+    command.add_argument("--since", metavar="TIME", help="last change at or after this time")
+    command.add_argument("--until", metavar="TIME", help="last change before this time")
+    command.add_argument("-q", dest="words", metavar="WORDS", help="words in path, label, parameters or message")
     command.add_argument("-n", "--limit", type=int, metavar="N")
     command.add_argument("--at", type=int, metavar="EVENTID", help="state of one object after that event")
 

@@ -1,5 +1,6 @@
 """Checks of views, and runs of the projector with crashes or other code at a chosen write."""
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 
@@ -13,6 +14,7 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef, State
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.block import BLOCK_BITS, time_item, time_item_range
+from chalicelib.domain.views.list_index import ROOT_ITEM, Entry, Root, Summary, decode_leaf, decode_node
 from chalicelib.domain.views.object_view import (
     ObjectView,
     archived_sessions_item,
@@ -24,12 +26,14 @@ from chalicelib.domain.views.record import (
     LATEST_VIEW,
     MAX_CHARACTER,
     PROJECTOR,
+    RUNS_VIEW,
     SESSIONS_VIEW,
     TIMES_VIEW,
     Checkpoint,
     ConditionalWrite,
     Record,
     checkpoints_view,
+    list_view,
     objects_view,
 )
 from chalicelib.services.consumers.consumer import Consumer, catch_up, load_checkpoint, run_once
@@ -44,10 +48,12 @@ from tests.services.consumers.sample_events import (
 
 KINDS = (
     *(objects_view(name) for name in (KEYED, TAGGED, *vocabularies.collections())),
+    *(list_view(name) for name in vocabularies.collections()),
     SESSIONS_VIEW,
     LATEST_VIEW,
     BLOCKS_VIEW,
     TIMES_VIEW,
+    RUNS_VIEW,
 )
 
 
@@ -95,6 +101,16 @@ def assert_exact(log: Log, views: Views, server: int) -> None:
     assert objects(views, checkpoint) == expected_objects(events_of(commits))
     assert latest(views, checkpoint) == {
         event.fields.type: (event.id.session, event.id.instance) for event in events_of(commits)
+    }
+    listed = {
+        ObjectRef(name, entry.path): entry.session
+        for name in vocabularies.collections()
+        for entry in current_entries(views, server, name)
+    }
+    assert listed == {
+        ref: sessions[-1]
+        for ref, (state, sessions) in expected_objects(events_of(commits)).items()
+        if state is not None and ref.collection not in (KEYED, TAGGED)
     }
     assert_blocks(commits, views, checkpoint)
     assert_times(commits, list(views.range(checkpoint.view_name(TIMES_VIEW), "", MAX_CHARACTER)))
@@ -167,15 +183,24 @@ def latest(views: Views, checkpoint: Checkpoint) -> dict[EventType, tuple[int, i
 
 
 def all_records(views: Views, server: int) -> dict[str, list[tuple[str, int, str]]]:
-    """All records of a server's current generation, and the projector's checkpoint."""
+    """All records of a server's current generation, and the projector's checkpoint.
+
+    The ordinals of objects depend on the lengths of the runs. Instead of the records of the list index, its current
+    entries are returned, which do not.
+    """
     checkpoint = load_checkpoint(PROJECTOR, server, views)
     (checkpoint_record,) = views.get(checkpoints_view(server), [PROJECTOR]).values()
-    records_by_kind = {kind: list(views.range(checkpoint.view_name(kind), "", MAX_CHARACTER)) for kind in KINDS}
+    kinds = [kind for kind in KINDS if kind != RUNS_VIEW and not kind.startswith(list_view(""))]
+    records_by_kind = {kind: list(views.range(checkpoint.view_name(kind), "", MAX_CHARACTER)) for kind in kinds}
     return {
         "checkpoint": [(checkpoint_record.item, checkpoint.head.session, _without_time(checkpoint_record.data))],
         **{
-            kind: [(record.item, record.version, record.data) for record in records]
+            kind: [(record.item, record.version, without_ordinals(record)) for record in records]
             for kind, records in records_by_kind.items()
+        },
+        **{
+            list_view(name): [(entry.path, entry.session, str(entry)) for entry in current_entries(views, server, name)]
+            for name in vocabularies.collections()
         },
     }
 
@@ -185,6 +210,37 @@ def _without_time(data: str) -> str:
     members = from_json(data)
     members.pop("s", None)
     return to_json(members).decode()
+
+
+def without_ordinals(record: Record) -> str:
+    """The content of a record, without the places of the object in the list index."""
+    data = from_json(record.data)
+    if isinstance(data, dict):
+        data.pop("o", None)
+    return to_json(data).decode()
+
+
+def current_entries(views: Views, server: int, collection: str) -> list[Entry]:
+    """The current entries of a list. The nodes and the root above them are checked."""
+    view = load_checkpoint(PROJECTOR, server, views).view_name(list_view(collection))
+    records = {record.item: record for record in views.range(view, "", MAX_CHARACTER)}
+    if not records:
+        return []
+    root = Root.from_record(records.pop(ROOT_ITEM))
+    leaves = [decode_leaf(record) for item, record in records.items() if item.startswith("0.")]
+    entries = [entry for leaf in leaves for entry in leaf]
+    assert len(entries) == root.size
+    summaries = [Summary.of_entries(leaf) for leaf in leaves]
+    for level in range(1, root.height + 1):
+        nodes = [decode_node(record) for item, record in records.items() if item.startswith(f"{level}.")]
+        assert [summary for node in nodes for summary in node] == summaries
+        summaries = [Summary.of_children(node) for node in nodes]
+    assert len(summaries) == 1
+    current = [entry for entry in entries if not entry.replaced]
+    for counts, names in ((root.states, [e.state for e in current]), (root.results, [e.result for e in current])):
+        assert {name: n for name, n in (counts or {}).items() if n} == Counter(name for name in names if name)
+    assert [entry.session for entry in entries] == sorted(entry.session for entry in entries)
+    return current
 
 
 def generations(views: Views, server: int) -> list[int]:

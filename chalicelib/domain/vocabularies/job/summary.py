@@ -22,7 +22,16 @@ def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
         updated_at=state["updatedAt"],
         progress=None if has_ended(state) else progress,
         parent=f"/{JOBSET}/{state['jobset']}" if "jobset" in state else None,
+        type=truncate(state["type"]) if "type" in state else None,
+        node=truncate(state["node"]),
+        author=_author(state),
     )
+
+
+def _author(state: State) -> str | None:
+    """None also if the properties are too large to be stored."""
+    author = (state["props"] or {}).get("author")
+    return None if author is None else truncate(author)
 
 
 def _job_result(job: State) -> Result | None:

@@ -19,6 +19,7 @@ def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
         created_at=_iso(state["created_at"]),
         updated_at=_iso(state["updated_at"]),
         progress=_progress(state),
+        author=truncate(state["user"]) if "user" in state else None,
     )
 
 

@@ -49,13 +49,17 @@ class ObjectInBrief(TypedDict):
 class Briefs(TypedDict):
     """Summaries, most recently changed first.
 
-    `counts` and `results` are the numbers of all objects that match `search`, by state and by result.
+    `counts` and `results` are the numbers of all objects that match the filters other than `state` and `result`, by
+    state and by result. They are null after the first page, and if a filter other than `state` and `result` is used in
+    a collection of more than 2,000 objects. `cursor` leads to the next page, which may have fewer elements than
+    `limit`, even none, while `cursor` is not null.
     """
 
     eventId: EventId
-    counts: dict[str, Count]
-    results: dict[Result, Count]
+    counts: dict[str, Count] | None
+    results: dict[Result, Count] | None
     moreFollows: bool
+    cursor: str | None
     elements: list[ObjectInBrief]
 
 

@@ -1,8 +1,7 @@
-"""Object lists and past states equal a fold of all events in memory, however far the projector has got."""
+"""Past states equal a fold of all events in memory, however far the projector has got."""
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 
 import pytest
@@ -16,11 +15,9 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.vocabularies import JOB_VOCABULARY, PUSH_VOCABULARY
 from chalicelib.services.consumers.consumer import run_once
 from chalicelib.services.consumers.projector import projector
-from chalicelib.services.objects.listing import ListQuery, ObjectList, list_objects
 from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader
@@ -165,62 +162,6 @@ def test_past_snapshot_reads_only_commits_of_object(store: Store) -> None:
     reader, ref = LogReader(counting_log, store.views), ObjectRef("job", "/1")
     result = past_snapshot(reader, model.server, ref, 2**53 - 1, no_boundary(model))
     assert (result.event_id, counting_log.fetched) == (model.commits[31].at_us, 2)
-
-
-def expected_list(model: LogModel, list_query: ListQuery) -> ObjectList:
-    """The expected list, computed from the model."""
-    summaries: list[tuple[int, str, ObjectSummary]] = []
-    for ref, events in objects(model).items():
-        if ref.collection == list_query.collection and vocabularies.matches(list_query.query, ref):
-            state = model.state(ref, model.last_event_id)
-            if state is not None:
-                summary = vocabularies.summarize(ref, state)
-                summaries.append((events[-1].id.session, summary.updated_at or "", summary))
-    matches = [
-        item for item in summaries if list_query.search.casefold() in f"{item[2].path} {item[2].label}".casefold()
-    ]
-    matches.sort(key=lambda item: item[2].path)
-    matches.sort(key=lambda item: item[:2], reverse=True)
-    counts = Counter(summary.state for _, _, summary in matches)
-    results = Counter[str](summary.result for _, _, summary in matches if summary.result)
-    selected = [
-        summary
-        for _, _, summary in matches
-        if (list_query.state is None or summary.state == list_query.state)
-        and (list_query.result is None or summary.result == list_query.result)
-    ]
-    return ObjectList(
-        model.last_event_id,
-        dict(counts),
-        tuple(selected[: list_query.limit]),
-        len(selected) > list_query.limit,
-        dict(results),
-    )
-
-
-def test_list_objects_is_exact(store: Store) -> None:
-    def check(commits: list[list[NewEvent]], projected: int) -> None:
-        reader, model = store.fill(commits, projected)
-        for collection in vocabularies.collections():
-            everything = ListQuery(collection, EVERYTHING)
-            for list_query in (
-                everything,
-                replace(everything, limit=1),
-                replace(everything, search="N2"),
-                replace(everything, state="finished"),
-                replace(everything, result="failure"),
-                replace(everything, search="1", limit=2),
-            ):
-                assert list_objects(reader, model.server, list_query) == expected_list(model, list_query)
-
-    check_random_logs(store, check)
-
-
-def test_list_objects_of_folder(store: Store) -> None:
-    facts = [{"TYPE": "OrderAdded", "key": key, "nodeId": "A"} for key in ("/a/chain,1", "/b/chain,1")]
-    reader, model = store.fill([[vocabularies.SCHEDULER_VOCABULARY.new_event(event)] for event in facts], 1)
-    result = list_objects(reader, model.server, ListQuery("order", PathQuery.parse("/a/")))
-    assert ([summary.path for summary in result.elements], result.counts) == (["/a/chain,1"], {"NotPlanned": 1})
 
 
 def test_past_snapshot_with_expired_events_is_only_current(store: Store) -> None:

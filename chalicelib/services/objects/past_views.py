@@ -1,0 +1,111 @@
+"""Objects as of an earlier head of the log, while views and log continue to change."""
+
+import heapq
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby, takewhile
+
+from chalicelib.domain import vocabularies
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
+from chalicelib.services.objects.snapshots import events_by_object, has_expired_events, object_events
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import RetentionBoundary
+
+FIRST_REF = ObjectRef("", "")
+"""Sorts before the references of all objects."""
+
+
+class HistoryExpired(Exception):
+    """The object changed after the head, and its earlier state cannot be rebuilt."""
+
+    def __init__(self, ref: ObjectRef) -> None:
+        super().__init__(ref)
+        self.ref = ref
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRange:
+    """The objects of some collections that match a path query and come after an object."""
+
+    collections: tuple[str, ...]
+    """In alphabetical order."""
+    paths: PathQuery
+    after: ObjectRef = FIRST_REF
+
+    def contains(self, ref: ObjectRef) -> bool:
+        return ref > self.after and ref.collection in self.collections and vocabularies.matches(self.paths, ref)
+
+
+class PastViews:
+    """Rebuilds the views of objects as of `head`. Raises `HistoryExpired`."""
+
+    def __init__(self, reader: LogReader, head: Head, boundary: RetentionBoundary) -> None:
+        self._reader = reader
+        self._head = head
+        self._boundary = boundary
+
+    def view(self, ref: ObjectRef, stored: ObjectView, events: Sequence[Event]) -> ObjectView:
+        """The object as of the head. `events` are its events after the checkpoint of the views, up to the head."""
+        if stored.last_session <= self._head.session:
+            return stored.fold(ref.collection, events)
+        server = self._head.server
+        if has_expired_events(self._reader, server, ref, self._boundary):
+            raise HistoryExpired(ref)
+        return ObjectView().fold(ref.collection, object_events(self._reader, server, ref, self._head.last_event_id))
+
+    def views(self, objects: ObjectRange, checkpoint: Checkpoint) -> Iterator[tuple[ObjectRef, ObjectView]]:
+        """All objects of the range in order, including those that do not exist as of the head."""
+        changes = group_events(commits_between(self._reader, checkpoint.head, self._head.session), objects)
+        stored = _stored_records(objects, checkpoint, self._reader)
+        changed: Iterator[tuple[ObjectRef, Record | None]] = ((ref, None) for ref in sorted(changes))
+        candidates = heapq.merge(stored, changed, key=lambda candidate: candidate[0])
+        for ref, group in groupby(candidates, key=lambda candidate: candidate[0]):
+            record = next((record for _, record in group if record is not None), None)
+            yield ref, self.view(ref, ObjectView.from_record(record), changes.get(ref, ()))
+
+
+def commits_between(reader: LogReader, start: Head, end: int) -> Iterator[Commit]:
+    """The commits after `start`, up to session `end`."""
+    return takewhile(lambda commit: commit.session <= end, reader.tail(start)) if start.session < end else iter(())
+
+
+def group_events(commits: Iterable[Commit], objects: ObjectRange) -> dict[ObjectRef, list[Event]]:
+    """The events of each object of the range."""
+    changes: dict[ObjectRef, list[Event]] = {}
+    for commit in commits:
+        for ref, events in events_by_object(commit, objects.contains).items():
+            changes.setdefault(ref, []).extend(events)
+    return changes
+
+
+def _stored_records(
+    objects: ObjectRange, checkpoint: Checkpoint, reader: LogReader
+) -> Iterator[tuple[ObjectRef, Record]]:
+    """The records of the objects, in order."""
+    for collection in objects.collections:
+        if collection < objects.after.collection:
+            continue
+        after = objects.after.path if collection == objects.after.collection else ""
+        view = checkpoint.view_name(objects_view(collection))
+        for prefix in _disjoint_prefixes(collection, objects.paths):
+            if (end := prefix + MAX_CHARACTER) <= after:
+                continue
+            for record in reader.views.range(view, max(prefix, after), end):
+                ref = ObjectRef(collection, record.item)
+                if objects.contains(ref):
+                    yield ref, record
+
+
+def _disjoint_prefixes(collection: str, paths: PathQuery) -> list[str]:
+    """The prefixes of all selected paths, in order, without those that another one covers."""
+    prefixes: list[str] = []
+    for prefix in sorted(p for pattern in paths.patterns for p in vocabularies.path_prefixes(collection, pattern)):
+        if not prefixes or not prefix.startswith(prefixes[-1]):
+            prefixes.append(prefix)
+    return prefixes

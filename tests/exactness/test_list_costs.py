@@ -1,0 +1,105 @@
+"""The cost of a list is that of its page: the tests limit the records read and the units written."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from chalicelib.adapters.dynamodb.capacity import item_size, write_units
+from chalicelib.adapters.dynamodb.items import item_from_record
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SqliteViews
+from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.objects.list_filter import ListFilter
+from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.views.record import ConditionalWrite
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
+from chalicelib.services.consumers.consumer import catch_up, run_once
+from chalicelib.services.consumers.projector import projector
+from chalicelib.services.objects.listing import ListQuery, list_objects
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.retention import RetentionBoundary
+from tests.conformance.anyjob.anyjob import create, finish
+from tests.exactness.stores import InterceptedViews, RecordingViews, do_nothing
+from tests.services.fakes import World
+
+JOBS = 5_000
+EVENTS_PER_COMMIT = 500
+FAILED = range(0, JOBS, 1_000)
+OPEN = range(100, JOBS, 1_500)
+PAGE = 20
+MAX_INDEX_RECORDS = 10
+"""The root, a node on each level, and some leaves."""
+RUN_COMMITS = 100
+MAX_LIST_UNITS = 8
+"""Write units of lists and claims per 1,000 events, in runs of 100 commits of 20 events."""
+
+
+def append_all(log: SqliteLog, events: Sequence[NewEvent], size: int) -> None:
+    appender = World().appender(log)
+    for start in range(0, len(events), size):
+        texts = encode_within_limits(events[start : start + size])
+        appender.append(Append(1, texts, f"request {start}"))
+
+
+@pytest.fixture
+def jobs(sqlite_log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    """Many finished jobs, some of which failed, and some jobs that are open."""
+    created = [create(n) for n in range(JOBS)]
+    ended = [finish(n, success="0" if n in FAILED else "1") for n in range(JOBS) if n not in OPEN]
+    append_all(sqlite_log, list(map(JOB_VOCABULARY.new_event, created + ended)), EVENTS_PER_COMMIT)
+    catch_up(projector(sqlite_views), 1, sqlite_log, sqlite_views)
+
+
+@pytest.mark.usefixtures("jobs")
+def test_page_of_large_list_reads_few_records(sqlite_log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    reads: Counter[str] = Counter()
+    reader, boundary = LogReader(sqlite_log, RecordingViews(sqlite_views, reads)), RetentionBoundary(Head(1), 0)
+    everything = ListQuery(1, "job", PathQuery.parse("/"), limit=PAGE)
+    first = list_objects(everything, reader, boundary)
+    assert (len(first.elements), first.counts) == (PAGE, {"created": len(OPEN), "finished": JOBS - len(OPEN)})
+    assert first.results == {"failure": len(FAILED), "success": JOBS - len(OPEN) - len(FAILED)}
+    for query, objects in (
+        (ListQuery(1, "job", PathQuery.parse("/"), limit=PAGE, cursor=first.next), PAGE),
+        (ListQuery(1, "job", PathQuery.parse("/"), ListFilter(result="failure"), limit=PAGE), len(FAILED)),
+        (ListQuery(1, "job", PathQuery.parse("/"), ListFilter(state="created"), limit=PAGE), len(OPEN)),
+        (ListQuery(1, "job", PathQuery.parse("/"), ListFilter(type="unknown"), limit=PAGE), 0),
+    ):
+        reads.clear()
+        assert len(list_objects(query, reader, boundary).elements) == objects
+        assert reads["read object"] <= objects + 1
+        assert reads["read list"] <= MAX_INDEX_RECORDS
+
+
+class MeteredViews(InterceptedViews):
+    """Counts the write units that DynamoDB would consume, by kind of view."""
+
+    def __init__(self, views: SqliteViews) -> None:
+        super().__init__(views, Counter(), do_nothing)
+        self.units: Counter[str] = Counter()
+
+    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
+        for change in changes:
+            kind = change.record.view.partition("/")[2].partition(":")[0]
+            self.units[kind] += write_units(item_size(item_from_record(change.record)))
+        return super().put(changes)
+
+
+def test_lists_add_few_units_to_views(sqlite_log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    events = [
+        event
+        for start in range(0, 800, 20)
+        for step in range(10)
+        for event in (
+            (create(n) if step == 0 else finish(n) if step == 9 else {**create(n), "event": "progress", "state": "run"})
+            for n in range(start, start + 20)
+        )
+    ]
+    append_all(sqlite_log, list(map(JOB_VOCABULARY.new_event, events)), 20)
+    views = MeteredViews(sqlite_views)
+    while run_once(projector(views), 1, sqlite_log, views, RUN_COMMITS):
+        pass
+    units = (views.units["list"] + views.units["run"]) * 1_000 / len(events)
+    assert 0 < units <= MAX_LIST_UNITS
