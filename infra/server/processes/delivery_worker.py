@@ -30,7 +30,6 @@ from infra.server.startup import open_components
 
 POLL_INTERVAL_S = 0.1
 CLEANUP_INTERVAL_S = 60.0
-BATCH_SIZE = 200
 THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "": 1}
 """The empty channel stands for deleted observers, whose deliveries are dropped."""
 MAX_MEMORY_BYTES = 2 * 1024**3
@@ -93,10 +92,9 @@ class DeliveryWorker:
     def _deliver_all(self, observer: ObserverId) -> None:
         # One time for the whole run: what fails now is due again in a later run at the earliest.
         started_ms = self._clock()
-        while not self._is_stopped and (batch := self._outbox.due(*observer, started_ms, BATCH_SIZE)):
-            for waiting in batch:
-                if not self._is_stopped:
-                    self._deliver(waiting)
+        # One by one: a delivery may unblock a later one of the same recipient, which precedes those of others.
+        while not self._is_stopped and (first := self._outbox.due(*observer, started_ms, limit=1)):
+            self._deliver(first[0])
 
     def _deliver(self, waiting: WaitingDelivery) -> None:
         outcome = self._unsaved.get(waiting.n)
