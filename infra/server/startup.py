@@ -12,7 +12,6 @@ from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.errors import AnnalsError, Unusable
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
 from chalicelib.services.admin import recovery
-from chalicelib.services.jobs.job_timeouts import delete_retired_records
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, get_components
 
@@ -56,7 +55,6 @@ def rewind_consumers(components: Components) -> None:
     for organization in components.log.organizations.all():
         servers += [organization.server, inbox_log(organization.server)]
     for server in servers:
-        delete_retired_records(server, stores.views)
         rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)
         for message in rewinds:
             _log.warning("the log is shorter than before, perhaps after %s was restored: %s", LOG, message)

@@ -56,6 +56,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/events"): Route("/events", FOR_READERS),
     ("GET", "/events/latest"): Route("/events/latest", FOR_READERS),
     ("POST", "/events/latest"): Route("/events/latest", FOR_READERS, {}),
+    ("POST", "/events/query"): Route("/events/query", FOR_READERS, {}),
     ("GET", "/events/timeseries"): Route("/events/timeseries", FOR_READERS),
     ("POST", "/events/timeseries"): Route("/events/timeseries", FOR_READERS, {}),
     ("GET", "/events/server"): Route("/events/server", FOR_READERS),

@@ -247,8 +247,11 @@ class SqliteOutbox:
         for n in numbers:
             _log.error("delivery %d in outbox.sqlite is damaged and is not sent. Run `annals check`", n)
         with self._database.transaction() as connection:
-            update = "UPDATE delivery SET state = ?, at = ? WHERE n = ?"
-            connection.executemany(update, [(DAMAGED, self._clock(), n) for n in numbers])
+            for n in numbers:
+                try:
+                    connection.execute("UPDATE delivery SET state = ?, at = ? WHERE n = ?", (DAMAGED, self._clock(), n))
+                except apsw.ConstraintError:  # Another column has a value of the wrong type.
+                    connection.execute("DELETE FROM delivery WHERE n = ?", (n,))
             connection.execute(_UPDATE_ALL_BLOCKED)
 
 

@@ -34,7 +34,7 @@ MAX_CHECKED_JOBS = 100
 MAX_UNPROJECTED_COMMITS = 2_000
 """With more, checking a job takes too long. Its deadline waits until the views have caught up."""
 _MAX_TIMEOUT_S = 1e11
-_RETIRED_CONSUMER = "clean-5"
+_RETIRED_CONSUMERS = ("clean-3", "clean-4", "clean-5")
 _ENDING_EVENTS = ("finish", "clean", "finishJobSet", "cleanJobSet")
 _OPENING_OR_ENDING_EVENTS = frozenset(("create", "createJobSet", *_ENDING_EVENTS))
 
@@ -143,11 +143,11 @@ class JobTimeouts:
 
 
 def delete_retired_records(server: int, views: Views) -> None:
-    """Delete the open jobs that format 5 of the views kept per log, if there are any."""
-    if views.get(checkpoints_view(server), [_RETIRED_CONSUMER]):
-        while views.drop(f"{server}.5/open"):
+    """Delete the open jobs that earlier formats of the views kept per log, if there are any."""
+    for consumer in views.get(checkpoints_view(server), _RETIRED_CONSUMERS):
+        while views.drop(f"{server}.{consumer.removeprefix('clean-')}/open"):
             pass
-        views.delete(checkpoints_view(server), [_RETIRED_CONSUMER])
+        views.delete(checkpoints_view(server), [consumer])
 
 
 def _clean_job_event(state: State) -> State:
