@@ -53,7 +53,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         has_receipts_in_views=True,
     )
     reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
-    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table, views, clock))
+    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
     appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
     publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)

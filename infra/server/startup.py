@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SqliteViews
-from chalicelib.domain.errors import AnnalsError, Unusable
+from chalicelib.domain.errors import AnnalsError, LogBroken, Unusable
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
 from chalicelib.services.admin import recovery
 from chalicelib.settings import Settings
@@ -55,7 +55,12 @@ def rewind_consumers(components: Components) -> None:
     for organization in components.log.organizations.all():
         servers += [organization.server, inbox_log(organization.server)]
     for server in servers:
-        rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)
+        try:
+            rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)
+        except LogBroken as damage:
+            # Everything else is served. Requests that need the damaged commit fail with the same message.
+            _log.error("%s. Run `annals check`", damage)
+            continue
         for message in rewinds:
             _log.warning("the log is shorter than before, perhaps after %s was restored: %s", LOG, message)
 

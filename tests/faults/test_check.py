@@ -224,6 +224,19 @@ def test_check_without_a_log_exits_with_usage_error(tmp_path: Path, capsys: pyte
     assert (code, errors.startswith(f"annals: there is no annals.sqlite in {tmp_path}.")) == (2, True)
 
 
+def test_check_allows_same_key_in_two_logs(data_dir: Path) -> None:
+    """The later log has a smaller session, so its commit is close to the other one."""
+    components = build_components(data_dir)
+    head = components.stores.log.head(1)
+    keyed = a_commit(
+        head.session + 1, at=head.last_event_id + 1, prev=head.last_event_id, before=head.position, key="k"
+    )
+    components.stores.log.append([keyed])
+    components.stores.log.append([a_commit(1, server=9, at=head.last_event_id + 2, key="k")])
+    components.close()
+    assert list(check(data_dir, Report(), lambda _: None)) == []
+
+
 def test_check_tolerates_concurrent_appends(data_dir: Path) -> None:
     components, report = build_components(data_dir), Report()
     head = components.stores.log.head(1)

@@ -100,7 +100,7 @@ def item_from_commits(commits: Sequence[Commit], expires_s: int | None = None) -
     if any(commit.by for commit in commits):
         item[BY] = {"S": _join(commit.by for commit in commits)}
     if any(commit.idempotency_key for commit in commits):
-        item[IDEM] = {"S": _join(f"{commit.digest} {commit.idempotency_key}".strip() for commit in commits)}
+        item[IDEM] = {"S": _join(map(_digest_and_key, commits))}
     if len(commits) > 1:
         item[K] = {"N": str(len(commits))}
         item[NS] = {"S": _join(str(commit.event_count) for commit in commits)}
@@ -148,6 +148,10 @@ def head_before_item(item: Item) -> Head:
     """The head of the log before the commits in `item`. The size of the previous commit is unknown, so it is 0."""
     position = int(item[BEFORE]["N"]) if BEFORE in item else None
     return Head(int(item[SERVER]["N"]), int(item[SESSION]["N"]) - 1, 0, int(item[PREV]["N"]), position)
+
+
+def _digest_and_key(commit: Commit) -> str:
+    return f"{commit.digest} {commit.idempotency_key}" if commit.idempotency_key else ""
 
 
 def _join(lines: Iterable[str]) -> str:

@@ -39,6 +39,7 @@ CREATE TABLE deleted_key (      -- idempotency keys of commits that retention ha
     at     INTEGER NOT NULL,    -- EventId of the commit
     PRIMARY KEY (key, place)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX deleted_key_at ON deleted_key (at);
 """
 LOG_SCHEMA = f"""
 CREATE TABLE log (

@@ -9,6 +9,7 @@ that with its next write, which is refused: it may be based on records that no l
 
 import ctypes
 import logging
+import secrets
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -20,7 +21,7 @@ from apsw import sqlite_extra
 
 from chalicelib.adapters.sqlite.database import BUSY_TIMEOUT_S, Database
 from chalicelib.adapters.sqlite.failures import translate_open_errors
-from chalicelib.domain.errors import Unusable, ViewsReset
+from chalicelib.domain.errors import Unavailable, Unusable, ViewsReset
 
 CHECKSUM_BYTES = 8
 """Reserved at the end of each page. The VFS verifies pages of files that reserve exactly this number."""
@@ -29,6 +30,8 @@ RESERVED_OFFSET = 20
 VFS = "cksmvfs"
 EXTENSION = "cksumvfs"
 
+_NO_TABLE = "no such table"
+
 _log = logging.getLogger("annals")
 
 
@@ -36,14 +39,15 @@ class DisposableDatabase(Database):
     """A `Database` that is emptied if it is damaged, or if another version of Annals wrote it."""
 
     def __init__(self, path: Path, schema: str) -> None:
+        self._tables = schema
         try:
             check_reserved_bytes(path)
-            super().__init__(path, schema, durable=False, upgrades=(_discard,))
+            super().__init__(path, self._new_schema(), durable=False, upgrades=(_discard,))
         except Unusable as reason:
             self._path = path
             self._empty(reason)
-            super().__init__(path, schema, durable=False, upgrades=(_discard,))
-        self._schema_version = self._writer.pragma("schema_version")
+            super().__init__(path, self._new_schema(), durable=False, upgrades=(_discard,))
+        self._content_id = self._writer.pragma("application_id")
 
     def query(self, statement: str, values: Any = ()) -> list[Any]:
         """The rows of a query. Raises `ViewsReset` if the file was damaged."""
@@ -51,15 +55,20 @@ class DisposableDatabase(Database):
             return super().query(statement, values)
         except Unusable as damage:
             raise self._reset(damage) from damage
+        except Unavailable as failure:
+            # A process that emptied the file did not create the tables again.
+            if _NO_TABLE in str(failure):
+                raise self._reset(Unusable(_NO_TABLE)) from failure
+            raise
 
     @contextmanager
     def transaction(self) -> Iterator[apsw.Connection]:
         """A transaction. Raises `ViewsReset` if the file was damaged, or if another process has emptied it."""
         try:
             with super().transaction() as connection:
-                schema_version = connection.pragma("schema_version")
-                if schema_version != self._schema_version:
-                    self._schema_version = schema_version
+                content_id = connection.pragma("application_id")
+                if content_id != self._content_id:
+                    self._content_id = content_id
                     raise ViewsReset(f"{self._path.name} was damaged and is rebuilt from the log")
                 yield connection
         except Unusable as damage:
@@ -68,9 +77,10 @@ class DisposableDatabase(Database):
     def _reset(self, damage: Unusable) -> ViewsReset:
         with self._write_lock:
             self._empty(damage)
+            self._schema = self._new_schema()
             with closing(self._connect(apsw.SQLITE_OPEN_CREATE)) as connection:
                 self._prepare(connection)
-                self._schema_version = connection.pragma("schema_version")
+                self._content_id = connection.pragma("application_id")
         return ViewsReset(f"{self._path.name} was damaged and is rebuilt from the log")
 
     def _empty(self, reason: Unusable) -> None:
@@ -87,7 +97,12 @@ class DisposableDatabase(Database):
             connection.execute("VACUUM")
             connection.config(apsw.SQLITE_DBCONFIG_RESET_DATABASE, 0)
             connection.pragma("user_version", 0)
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+            with suppress(apsw.BusyError):  # Another process is reading. A later checkpoint shortens the file.
+                connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+
+    def _new_schema(self) -> str:
+        """The tables, and a random id. It differs whenever the file is emptied, so that other processes notice it."""
+        return f"{self._tables.rstrip().rstrip(';')};\nPRAGMA application_id = {secrets.randbelow(2**31 - 1) + 1};"
 
     def _open(self, flags: int) -> apsw.Connection:
         if not has_page_checksums():

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import NamedTuple
 
-from chalicelib.domain.errors import Busy, Refused
+from chalicelib.domain.errors import Busy, LogBroken, Refused
 from chalicelib.domain.log.commit import Appended
 
-Outcome = Appended | Refused | Busy
+Outcome = Appended | Refused | Busy | LogBroken
 
 
 def unwrap(outcome: Outcome) -> Appended:

@@ -73,6 +73,9 @@ class JobPublisher:
     ) -> Published:
         """Write the events and those that follow from them in one commit. A repeated request gets the same outcome."""
         digest = Append(server, encode_within_limits(events), "", condition).digest
+        if condition is not None and condition.after_position is not None:
+            after = self._reader.event_id_at(server, condition.after_position)
+            condition = condition.model_copy(update={"after": after, "after_position": None})
         with ExitStack() as locks:
             for index in sorted({hash((server, number)) % LOCK_COUNT for number in affected_jobsets(events)}):
                 locks.enter_context(self._jobset_locks[index])

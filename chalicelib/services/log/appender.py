@@ -16,6 +16,7 @@ from chalicelib.domain.errors import (
     ConditionFailed,
     Conflict,
     KeyReused,
+    LogBroken,
     Refused,
     Unavailable,
     Unwritable,
@@ -65,7 +66,7 @@ class Appender:
     ) -> None:
         self._log = log
         self._reader = reader or LogReader(log, NoViews())
-        self._receipts = receipts or ProjectedReceipts(self._reader)
+        self._receipts = receipts or ProjectedReceipts(self._reader, clock=clock)
         self._clock = clock
         self._pause = pause
         self.monotonic = monotonic
@@ -162,7 +163,7 @@ class Appender:
         self._pause(write.pause_s)
 
     def head(self, server: int) -> Head:
-        """The cached head of the log, which may be stale. Its position is known."""
+        """The cached head of the log, which may be stale. Its position is known, unless counting takes too long."""
         head = self._heads.get(server)
         if head is None:
             head = self._log.head(server)
@@ -195,7 +196,7 @@ class Appender:
                     outcome: Outcome = self._plan_commit(append, plan)
                 else:
                     outcome = self._plan_keyed_append(append, plan)
-            except (Refused, Busy) as refusal:
+            except (Refused, Busy, LogBroken) as refusal:  # A damaged log must not fail the appends to others.
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan

@@ -4,18 +4,22 @@ A key is an append condition: fail if a commit with this key exists within 24 ho
 no second write is needed. The conditional write of the commit covers requests with the same key at the same time.
 """
 
-from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, receipt_from_record
-from chalicelib.services.ports import Receipts
+from chalicelib.services.clock import wall_clock
+from chalicelib.services.ports import Clock, Receipts
 from chalicelib.services.reading.log_reader import LogReader
+
+MAX_CLOCK_SKEW_S = 3600
 
 
 class ProjectedReceipts:
     """Finds keys in the views, and in the commits after the checkpoint of the views. Implements `Receipts`."""
 
-    def __init__(self, reader: LogReader, legacy: Receipts | None = None) -> None:
+    def __init__(self, reader: LogReader, legacy: Receipts | None = None, clock: Clock = wall_clock) -> None:
         self._reader = reader
+        self._clock = clock
         self._legacy = legacy
         """Receipts that an earlier version has stored elsewhere."""
 
@@ -25,7 +29,12 @@ class ProjectedReceipts:
             server, lambda checkpoint: reader.views.get(checkpoint.view_name(RECEIPTS_VIEW), [key]).get(key)
         )
         receipt = None if record is None else receipt_from_record(record)
-        for commit in reader.tail(checkpoint.head):
+        # While the views are rebuilt, the commits after their checkpoint are many. Old ones do not matter.
+        expired_us = (self._clock() - (RECEIPT_TTL_S + MAX_CLOCK_SKEW_S) * 1000) * 1000
+        start = checkpoint.head
+        if start.last_event_id < expired_us:
+            start = max(start, reader.position_at(server, expired_us), key=lambda head: head.session)
+        for commit in reader.tail(start):
             if commit.idempotency_key == key:
                 receipt = receipt_of(commit)
         if receipt is None and self._legacy is not None:

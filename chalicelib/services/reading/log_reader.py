@@ -47,6 +47,7 @@ MAX_DAMAGED_READS = 5
 """After this many reads of damaged views the reader gives up. Each of them has made the projector start over."""
 SCAN_THRESHOLD = 16
 """Up to this number of commits, scanning the log costs less than using the views."""
+MAX_COUNTED_COMMITS = 2_000
 MAX_SEARCH_DISTANCE = 128
 """A position that is further from the end of the log is searched with the views."""
 
@@ -212,13 +213,22 @@ class LogReader:
             raise BadInput(f"afterPosition={position} is unknown: its event is no longer kept, or has no position")
         return commit.at_us + position - commit.before - 1
 
-    def count_events(self, head: Head) -> int:
-        """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it."""
-        start = self._tails.reload_checkpoint(head.server).head
-        if start.position is None or start.session > head.session:
-            start = Head(head.server)
-        commits = takewhile(lambda commit: commit.session <= head.session, self.log.read(head.server, start.session))
-        return (start.position or 0) + sum(commit.event_count for commit in commits)
+    def count_events(self, head: Head) -> int | None:
+        """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it.
+
+        None if neither the views nor the last `MAX_COUNTED_COMMITS` commits tell it.
+        """
+        projected = self._tails.reload_checkpoint(head.server).head
+        count = 0
+        for commit in self.log.read_backwards(head.server, head.session + 1, MAX_COUNTED_COMMITS):
+            if commit.head.position is not None:
+                return commit.head.position + count
+            if commit.session == projected.session and projected.position is not None:
+                return projected.position + count
+            count += commit.event_count
+            if commit.session == 1:
+                return count
+        return None
 
     def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
         """All sessions with events of the object, according to the views."""

@@ -56,19 +56,27 @@ class ConsumerWorker:
 
     def run_once(self) -> None:
         """Run the consumers and the work that is due."""
-        now = self.working_since = time.monotonic()
+        self.working_since = time.monotonic()
         self.has_unseen_writes |= self.components.stores.has_external_writes()
-        if self.has_unseen_writes and self.grown_logs.scan():
-            self._consume_grown_logs()
-        if now > self.next_idle_run:
-            for_each(self._idle_logs(), self._consume, on_error=raise_first)
+        # The failure of one part, such as a damaged log, must not stop the others.
+        for_each((self._consume_grown_logs, self._visit_idle_logs, self._run_due_work), _call, on_error=raise_first)
+
+    def _visit_idle_logs(self) -> None:
+        if self.working_since > self.next_idle_run:
             self.next_idle_run = time.monotonic() + IDLE_INTERVAL_S
+            for_each(self._idle_logs(), self._consume, on_error=raise_first)
+
+    def _run_due_work(self) -> None:
+        now = time.monotonic()
         if now > self.next_due_run:
+            self.next_due_run = now + DUE_INTERVAL_S
             end = now + MAX_DUE_RUN_S
-            settled = self.components.consumers.due.run(lambda: time.monotonic() < end, on_error=raise_first)
-            self.next_due_run = time.monotonic() + (0 if settled else DUE_INTERVAL_S)
+            if self.components.consumers.due.run(lambda: time.monotonic() < end, on_error=raise_first):
+                self.next_due_run = 0.0
 
     def _consume_grown_logs(self) -> None:
+        if not (self.has_unseen_writes and self.grown_logs.scan()):
+            return
         self.has_unseen_writes = False
         try:
             for_each(self.grown_logs.since(self.consumed), self._consume, on_error=raise_first)
@@ -133,6 +141,10 @@ class ConsumerWorker:
         visited = (following or servers)[:count]
         self.last_idle_log = visited[-1] if visited else None
         return visited
+
+
+def _call(part: Callable[[], None]) -> None:
+    part()
 
 
 def main() -> None:

@@ -37,7 +37,7 @@ event_texts = st.lists(st.text(st.characters(codec="utf-8", exclude_characters="
 @st.composite
 def _commits(draw: st.DrawFn) -> Commit:
     texts = draw(event_texts)
-    key = draw(st.just("") | st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1))
+    key = draw(st.just("") | st.text(st.characters(min_codepoint=32, max_codepoint=126), min_size=1))
     return Commit(
         draw(numbers),
         draw(st.integers(1, 2**40)),

@@ -7,13 +7,10 @@ from chalicelib.adapters.dynamodb.legacy_receipts import LegacyReceipts
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.domain.errors import KeyReused
-from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import RECEIPT_TTL_S
-from chalicelib.domain.views.record import Checkpoint
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.reading.log_reader import LogReader
-from tests.adapters.aws.transports import CallList
 from tests.adapters.dynamodb.conftest import Tables
 from tests.builders import NOW_S, a_commit, a_text, an_append
 
@@ -24,7 +21,6 @@ KEYED = an_append((a_text(),), request_id="again", idempotency_key="k")
 def views(tables: Tables) -> DynamoViews:
     """The views of a log whose last commit was written by version 0.1.0 with the key `k`."""
     views = DynamoViews(tables.client, tables.views, threads=1)
-    views.put([Checkpoint(Head(1, 1, 1, NOW_S * 1_000_000)).to_write("project-3", None)])
     log = DynamoLog(tables.client, tables.log, tables.views)
     log.append([a_commit(1, "first", at=NOW_S * 1_000_000)])
     receipt = {
@@ -41,9 +37,13 @@ def views(tables: Tables) -> DynamoViews:
 
 def appender(tables: Tables, views: DynamoViews, now_s: int) -> Appender:
     log = DynamoLog(tables.client, tables.log, tables.views)
-    legacy = LegacyReceipts(tables.client, tables.views, views, lambda: now_s * 1000)
+
+    def clock() -> int:
+        return now_s * 1000
+
+    legacy = LegacyReceipts(tables.client, tables.views)
     reader = LogReader(log, views)
-    return Appender(log, lambda: now_s * 1000, reader=reader, receipts=ProjectedReceipts(reader, legacy))
+    return Appender(log, clock, reader=reader, receipts=ProjectedReceipts(reader, legacy, clock))
 
 
 def test_key_of_version_0_1_0_is_replayed(tables: Tables, views: DynamoViews) -> None:
@@ -56,10 +56,3 @@ def test_key_of_version_0_1_0_is_replayed(tables: Tables, views: DynamoViews) ->
 def test_key_of_version_0_1_0_expires_after_a_day(tables: Tables, views: DynamoViews) -> None:
     outcome = appender(tables, views, NOW_S + RECEIPT_TTL_S + 1).append(KEYED)
     assert (outcome.replayed, outcome.commit.session) == (False, 2)
-
-
-def test_log_without_recent_version_0_1_0_is_asked_once(tables: Tables, views: DynamoViews, calls: CallList) -> None:
-    legacy = LegacyReceipts(tables.client, tables.views, views, lambda: (NOW_S + 2 * RECEIPT_TTL_S) * 1000)
-    calls.clear()
-    assert [legacy.receipt(1, "k") for _ in range(3)] == [None] * 3
-    assert calls.names == ["BatchGetItem"]

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.disposable import DisposableDatabase
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
-from chalicelib.domain.errors import ViewsReset
+from chalicelib.domain.errors import Unusable, ViewsReset
 from chalicelib.domain.views.record import ConditionalWrite, Record
 
 VIEW = "1.5.1/object:job"
@@ -59,6 +60,25 @@ def test_write_after_another_process_emptied_it_is_refused(views: SqliteViews, p
             views.put([ConditionalWrite(RECORDS[0], None)])
         assert views.put([ConditionalWrite(RECORDS[1], None)]) == []
         assert list(SqliteViews(other).range(VIEW, "", "0")) == [RECORDS[1]]
+
+
+def test_each_reset_by_another_process_is_noticed(views: SqliteViews, path: Path) -> None:
+    with closing(DisposableDatabase(path, SCHEMA)) as other:
+        for _ in range(2):
+            with pytest.raises(ViewsReset):
+                raise other._reset(Unusable("damaged"))
+            with pytest.raises(ViewsReset):
+                views.put([ConditionalWrite(RECORDS[0], None)])
+
+
+def test_reset_while_another_process_reads_creates_the_tables(path: Path) -> None:
+    with closing(DisposableDatabase(path, SCHEMA)) as database, closing(apsw.Connection(str(path))) as reader:
+        database._empty(Unusable("damaged"))
+        reader.execute("BEGIN; SELECT count(*) FROM sqlite_master")
+        views = SqliteViews(database)
+        with pytest.raises(ViewsReset):
+            list(views.range(VIEW, "", "0"))
+        assert views.put([ConditionalWrite(RECORDS[0], None)]) == []
 
 
 def test_file_of_first_release_is_emptied(tmp_path: Path) -> None:

@@ -210,6 +210,14 @@ def test_publish_checks_condition_of_publisher(last: Json, job_log: JobLog) -> N
     assert isinstance(outcome, Appended)
 
 
+def test_publish_condition_after_position_ignores_earlier_events(job_log: JobLog) -> None:
+    created = job_log.publish_commit(create(5))
+    condition = {"failIfEventsMatch": {"keys": ["/job/5"]}, "afterPosition": created.head.position}
+    job_log.publish_jobs(finish(5), condition=AppendCondition.model_validate(condition))
+    with pytest.raises(ConditionFailed):
+        job_log.publish_jobs(create(6), condition=AppendCondition.model_validate(condition))
+
+
 @pytest.mark.parametrize("last", [finish(1, 7), finish(9)], ids=["completes a job set", "without a job set"])
 def test_publish_condition_after_head_raises_bad_input(last: Json, job_log: JobLog) -> None:
     head = job_log.publish_commit(create_set(7, 1), create(1, 7), create(9)).head

@@ -13,6 +13,7 @@ from chalicelib.domain.errors import (
     Busy,
     ConditionFailed,
     KeyReused,
+    LogBroken,
     SessionTaken,
     Unavailable,
     Unwritable,
@@ -77,6 +78,16 @@ def test_append_group_writes_one_session_per_request(database: Database, world: 
     ]
     assert outcomes == [Appended(commit) for commit in expected]
     assert log.attempts == [expected]
+
+
+def test_append_group_with_damaged_log_writes_the_others(database: Database, world: World) -> None:
+    log = SqliteLog(database)
+    world.appender(log).append(append("/1", server=2))
+    database.write("UPDATE log SET body = '[]'", ())
+    outcomes = world.appender(log).append_group([append("/2", request_id="b"), append("/3", request_id="c", server=2)])
+    assert isinstance(outcomes[0], Appended)
+    assert isinstance(outcomes[1], LogBroken)
+    assert keys(log) == [(1, "/2")]
 
 
 def test_append_after_conflict_takes_next_session(log: SqliteLog, world: World) -> None:
