@@ -38,7 +38,9 @@ def feed(
 ) -> Response:
     """The feed of the context's log in the format that the client prefers."""
     log, measure = context.components.log, context.components.measure
-    if params.after_position is not None:
+    preferred_type = requests.preferred_type(context.request, JSON, NDJSON, EVENT_STREAM)
+    is_resumed = preferred_type == EVENT_STREAM and requests.last_event_id(context.request) is not None
+    if params.after_position is not None and not is_resumed:
         after = log.reader.event_id_at(context.server, params.after_position)
         params = params.model_copy(update={"after": after})
     query = FeedQuery(
@@ -52,7 +54,7 @@ def feed(
         torn_before_us=_oldest_us(context, params),
         formatter=formatter,
     )
-    match requests.preferred_type(context.request, JSON, NDJSON, EVENT_STREAM):
+    match preferred_type:
         case "application/x-ndjson":
             is_page = not context.components.settings.streams
             pages = stream(query, log.reader, log.retention, params.heartbeat, is_page, measure=measure)

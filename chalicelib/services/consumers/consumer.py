@@ -190,6 +190,9 @@ def _run_undamaged(
         head = retention_head
     claim = RunClaim(head, 0) if consumer.start_over is None else load_claim(checkpoint, views)
     if consumer.start_over is not None and claim.is_open(checkpoint):
+        if load_checkpoint(consumer.name, server, views).record_version != checkpoint.record_version:
+            # Another process has completed a run, and claimed this one with a later checkpoint.
+            return _run(consumer, server, log, views, limit, retention_head, has_time)
         commits, is_full = _read_run(claim, log), True
         if not commits:
             consumer.start_over(server)

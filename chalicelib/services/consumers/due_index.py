@@ -6,19 +6,24 @@ still open, such as those that later events have moved. They are entered again b
 crash at any point loses no deadline. Concurrent runs are safe for the same reason.
 """
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.due import DUE_VIEW, Deadline, DueEntry, due_entries, due_item_end
 from chalicelib.domain.views.record import ConditionalWrite
 from chalicelib.services.consumers.for_each import for_each, log_failures
+from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.ports import Clock, Views
 
 MAX_LOG_DEADLINES = 1_000
 """Limit per log and run, so that a log with many deadlines does not delay the others."""
 MAX_RUN_DEADLINES = 50_000
+
+_log = logging.getLogger("annals")
 
 _Log = tuple[str, int]
 """Kind of work and server."""
@@ -102,7 +107,21 @@ class DueIndex:
         return len(settled)
 
     def _read(self, now_us: int) -> Iterator[DueEntry]:
-        return map(DueEntry.from_record, self.views.range(DUE_VIEW, "", due_item_end(now_us)))
+        try:
+            yield from map(DueEntry.from_record, self.views.range(DUE_VIEW, "", due_item_end(now_us)))
+        except DamagedRecord as damaged:
+            self._restore(damaged)
+
+    def _restore(self, damaged: DamagedRecord) -> None:
+        """Delete a damaged entry. The projector starts over, and enters the deadlines of its log again."""
+        match damaged.item.split("/"):
+            case [_, kind, server, _]:
+                pass
+            case _:
+                raise damaged
+        _log.warning("%s; the deadlines of log %s for '%s' are entered again", damaged, server, kind)
+        reset_views(int(server), self.views)
+        self.views.delete(DUE_VIEW, [damaged.item])
 
     def _put(self, entries: Sequence[DueEntry]) -> None:
         # A refused entry is already stored with the same content.

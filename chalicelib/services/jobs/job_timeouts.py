@@ -4,11 +4,12 @@ The deadline of a job is entered in the due index when the job is created. Later
 when the deadline has passed, and the job is then entered again.
 """
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.errors import ConditionFailed, NotFound, TooLarge
+from chalicelib.domain.errors import AnnalsError, Busy, ConditionFailed, NotFound, TooLarge, Unavailable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Commit
@@ -33,9 +34,12 @@ MAX_CHECKED_JOBS = 100
 """Limit per log and run. Each job is checked against the commits that the views do not contain yet."""
 MAX_UNPROJECTED_COMMITS = 2_000
 """With more, checking a job takes too long. Its deadline waits until the views have caught up."""
+RETRY_US = 3600 * SECOND_US
+"""A job that cannot be checked is checked again after this time."""
 _MAX_TIMEOUT_S = 1e11
 _RETIRED_CONSUMERS = ("clean-3", "clean-4", "clean-5")
 _ENDING_EVENTS = ("finish", "clean", "finishJobSet", "cleanJobSet")
+_log = logging.getLogger("annals")
 _OPENING_OR_ENDING_EVENTS = frozenset(("create", "createJobSet", *_ENDING_EVENTS))
 
 
@@ -73,7 +77,14 @@ class JobTimeouts:
         ended = self._ended_deadlines(server, deadlines)
         open_deadlines = [deadline for deadline in deadlines if deadline not in ended]
         for deadline in open_deadlines[:MAX_CHECKED_JOBS]:
-            next_deadline = self._check_job(server, deadline, now_us)
+            try:
+                next_deadline = self._check_job(server, deadline, now_us)
+            except (AnnalsError, ValueError, LookupError, AttributeError) as failure:
+                if isinstance(failure, Unavailable | Busy):
+                    raise
+                # One job must not stop the timeouts of the others.
+                _log.error("the timeout of %s in log %d cannot be checked: %s", deadline.name, server, failure)
+                next_deadline = replace(deadline, delay_us=now_us + RETRY_US - deadline.event_id)
             if next_deadline is not None:
                 yield next_deadline
         yield from open_deadlines[MAX_CHECKED_JOBS:]
@@ -111,7 +122,7 @@ class JobTimeouts:
         state = current.state_of(ref.path)
         if "finishedAt" in state:
             return None
-        actual = self._deadline(deadline.name, timestamps.parse(state["updatedAt"]), state["props"])
+        actual = self._deadline(deadline.name, timestamps.parse(state["updatedAt"]), state["props"] or {})
         if actual.due_us >= now_us:
             return actual
         selection = ObjectSelection(collection=ref.collection, query=PathQuery((PathPattern(ref.path),)))
@@ -138,8 +149,10 @@ class JobTimeouts:
         return Deadline(name, event_id, int(min(timeout_s, _MAX_TIMEOUT_S) * SECOND_US))
 
     def _has_lagging_views(self, server: int) -> bool:
-        projected = load_checkpoint(PROJECTOR, server, self.reader.views).head
-        return self.reader.log.commit(server, projected.session + MAX_UNPROJECTED_COMMITS + 1) is not None
+        log = self.reader.log
+        projected = load_checkpoint(PROJECTOR, server, self.reader.views).head.session
+        kept = max(projected, log.start(server).session) if projected == 0 else projected
+        return log.head(server).session - kept > MAX_UNPROJECTED_COMMITS
 
 
 def delete_retired_records(server: int, views: Views) -> None:
@@ -152,7 +165,8 @@ def delete_retired_records(server: int, views: Views) -> None:
 
 def _clean_job_event(state: State) -> State:
     fields = ("node", "id", "jobset", "type", "params", "props")
-    return {"event": "clean", **{name: state[name] for name in fields if name in state}}
+    # A member that is too large to be stored in the state is None, if its event has expired.
+    return {"event": "clean", **{name: state[name] for name in fields if state.get(name) is not None}}
 
 
 def _job_events(commits: Iterable[Commit]) -> Iterator[Event]:

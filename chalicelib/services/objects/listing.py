@@ -90,10 +90,9 @@ def list_objects(
     It may have fewer objects than the limit, even none, although others follow. Raises `BadInput` if the list cannot be
     continued, and `Busy` if objects whose first events have expired change all the time.
     """
-    list_filter = _with_sessions(query, reader)
     attempts = 1 if query.cursor is not None else MAX_FIRST_PAGE_ATTEMPTS
     for _ in range(attempts):
-        page = _ListPage(query, list_filter, reader, boundary, monotonic)
+        page = _ListPage(query, reader, boundary, monotonic)
         try:
             return reader.read_views(query.server, page.read)[1]
         except HistoryExpired as expired:
@@ -134,13 +133,12 @@ class _ListPage:
     def __init__(
         self,
         query: ListQuery,
-        list_filter: ListFilter,
         reader: LogReader,
         boundary: RetentionBoundary,
         monotonic: Callable[[], float],
     ) -> None:
         self._query = query
-        self._filter = list_filter
+        self._filter = query.filter
         self._reader = reader
         self._boundary = boundary
         self._monotonic = monotonic
@@ -152,12 +150,15 @@ class _ListPage:
         is_in_memory = not query.paths.matches_everything
         if cursor is not None:
             head = Head(query.server, cursor.session, 0, cursor.event_id)
+            self._filter = _with_sessions(query, self._reader)
             if is_in_memory or cursor.ordinal == IN_MEMORY:
                 return self._read_in_memory(checkpoint, head)
             return self._continue(checkpoint, head, cursor)
         root = self._load_root(checkpoint)
         # The head is read after the root, which is therefore not newer.
         head = self._reader.log.head(query.server)
+        # After the head, so that `until` includes commits up to it.
+        self._filter = _with_sessions(query, self._reader)
         is_small = root.object_count <= MAX_COUNTED_OBJECTS
         if is_in_memory or (is_small and not self._filter.counts_everything):
             return self._read_in_memory(checkpoint, head)

@@ -209,9 +209,12 @@ class LogReader:
             is_earlier = (head_at(self.log, server, middle).position or 0) < position
             earlier, later = (middle, later) if is_earlier else (earlier, middle)
         commit = self.log.commit(server, later)
-        if commit is None or commit.before is None or commit.before >= position:
-            raise BadInput(f"afterPosition={position} is unknown: its event is no longer kept, or has no position")
-        return commit.at_us + position - commit.before - 1
+        if commit is None or commit.before is None:
+            raise BadInput(f"afterPosition={position} is unknown: version 0.1.0 wrote events without positions")
+        if commit.before == position:
+            return commit.previous_event_id
+        # 0 if retention has deleted the event: a feed from there is torn.
+        return commit.at_us + position - commit.before - 1 if commit.before < position else 0
 
     def count_events(self, head: Head) -> int | None:
         """Number of events up to `head`, for a log whose last commit has no position, as version 0.1.0 wrote it.
@@ -308,8 +311,12 @@ class LogReader:
         """A commit before and a session after `event_id`, found by the minute of the EventId."""
         view = self._tails.checkpoint(server).view_name(TIMES_VIEW)
         minute, next_minute = time_item_range(event_id)
-        before = next(self.views.range(view, "", minute, backwards=True), None)
-        after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
+        try:
+            before = next(self.views.range(view, "", minute, backwards=True), None)
+            after = next(self.views.range(view, next_minute, MAX_CHARACTER), None)
+        except DamagedRecord as damage:
+            heal(self.views, damage)
+            return Head(server), later  # Search the log itself.
         earlier = head_at(self.log, server, before.version if before else 0)
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)

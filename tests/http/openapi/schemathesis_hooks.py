@@ -42,7 +42,6 @@ UNDESCRIBED_RULES = {
     "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
     ", not to server ": "the log that contains an event",
     "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
-    "is unknown: its event is no longer kept": "a position whose event retention has deleted",
     "is not a mail address": "the maximum length of an address",
     "a filter is an expression": "the syntax of Jinja expressions",
     "is not among the allowed hosts": "the hosts that the installation allows",

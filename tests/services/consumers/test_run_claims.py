@@ -1,12 +1,14 @@
 """An interrupted run of the projector is repeated with the same commits, whatever the limits of the next process."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.views.record import PROJECTOR, Checkpoint
+from chalicelib.domain.views.record import PROJECTOR, RUNS_VIEW, Checkpoint, Record
 from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
@@ -71,3 +73,26 @@ def test_only_one_of_two_claims_is_stored(sqlite_views: SqliteViews) -> None:
     first, second = (RunClaim(Head(SERVER), end, last.record_version) for end in (5, 9))
     assert [put_claim(checkpoint, claim, sqlite_views) for claim in (first, second)] == [True, False]
     assert load_claim(checkpoint, sqlite_views).end == 5
+
+
+def test_claim_with_later_checkpoint_does_not_reset_views(log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    """Between the checkpoint and the claim, another process completes a run and claims the next one."""
+    fill(log, SERVER, sample_commits(20))
+    run_once(projector(sqlite_views), SERVER, log, sqlite_views, 5)
+
+    class OvertakenViews(InterceptedViews):
+        is_overtaken = False
+
+        def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
+            if view.endswith(f"/{RUNS_VIEW}") and not self.is_overtaken:
+                self.is_overtaken = True
+                run_once(projector(sqlite_views), SERVER, log, sqlite_views, 5)
+                interrupt_run(log, sqlite_views, 5)
+            return super().get(view, items)
+
+    views = OvertakenViews(sqlite_views, lambda _: None)
+    run_once(projector(views), SERVER, log, views, 5)
+    checkpoint = load_checkpoint(PROJECTOR, SERVER, sqlite_views)
+    assert (checkpoint.generation, checkpoint.head.session) == (1, 15)
+    run_all(log, sqlite_views, SERVER, 5)
+    assert_exact(log, sqlite_views, SERVER)

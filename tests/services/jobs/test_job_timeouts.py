@@ -1,9 +1,15 @@
 """Closing silent jobs: jobs without events for longer than their timeout are cleaned once."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, ConditionalWrite, Record
 from chalicelib.services.jobs import job_timeouts
@@ -296,3 +302,39 @@ def test_delete_retired_records_leaves_other_views(job_log: JobLog) -> None:
     assert list(job_log.views.range("1.5/open", "", "~")) == []
     assert [record.item for record in job_log.views.range("1/checkpoint", "", "~")] == [PROJECTOR]
     job_timeouts.delete_retired_records(1, job_log.views)
+
+
+@pytest.mark.parametrize("field", ["props", "params"])
+def test_job_without_large_fields_does_not_stop_others(
+    field: str, log: SqliteLog, sqlite_views: SqliteViews, world: World
+) -> None:
+    """The create event, which alone has the large field, is deleted by retention."""
+    job_log = JobLog(log, sqlite_views, world)
+    job_log.publish_jobs({**create(1), field: {"a": "x" * 3_000}})
+    job_log.publish_jobs(create(2))
+    job_log.project()
+    job_log.publish_jobs({**create(1), "event": "progress", "progress": "1%"})
+    job_log.project()
+    log.delete_up_to(1, 1)
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert job_log.clean() == ["clean 1", "clean 2"]
+
+
+def test_damaged_deadline_is_entered_again(
+    log: SqliteLog, views_database: Database, world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    job_log = JobLog(log, SqliteViews(views_database), world)
+    job_log.publish_jobs(create(1))
+    job_log.project()
+    views_database.write("UPDATE record SET crc = crc + 1 WHERE view = 'due'", ())
+    job_log.advance_s(AN_HOUR_S + 1)
+    assert job_log.clean() == []
+    job_log.project()
+    assert job_log.clean() == ["clean 1"]
+    assert "are entered again" in caplog.text
+
+
+@pytest.fixture
+def views_database(tmp_path: Path) -> Iterator[Database]:
+    with closing(Database(tmp_path / "damaged-views.sqlite", SCHEMA, durable=False)) as database:
+        yield database

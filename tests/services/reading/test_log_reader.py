@@ -72,3 +72,12 @@ def test_commits_before_excludes_later_commits(log: SqliteLog, sqlite_views: Sql
     )
     start = Head(1, 3, 1, MINUTE_US + 3)
     assert [commit.session for commit in LogReader(log, sqlite_views).commits_before(start, TYPE)] == [3, 2, 1]
+
+
+def test_event_id_at_position_of_deleted_events(log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    """The last deleted position is a valid start. Earlier ones are before the retention boundary."""
+    commits = write_and_project(log, sqlite_views, [MINUTE_US, 2 * MINUTE_US, 3 * MINUTE_US], [2, 2, 2])
+    log.delete_up_to(1, 1)
+    reader = LogReader(log, sqlite_views)
+    expected = [0, 0, commits[0].last_event_id, *(commit.at_us + i for commit in commits[1:] for i in range(2))]
+    assert [reader.event_id_at(1, position) for position in range(7)] == expected
