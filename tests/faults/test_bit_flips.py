@@ -1,4 +1,4 @@
-"""Single bits that flip in the views and in the outbox: detected or healed, and no answer is false."""
+"""Single bits that flip in the files: detected, healed or harmless, and no answer is false."""
 
 import random
 import re
@@ -13,6 +13,7 @@ import pytest
 
 from chalicelib.adapters.sqlite.outbox import PARKED, SENT, SqliteOutbox
 from chalicelib.domain.errors import AnnalsError, ViewsReset
+from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import checkpoints_view
@@ -20,7 +21,7 @@ from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.reading.latest import latest
 from chalicelib.wiring import Components
 from infra.server.commands.check.data_directory import check
-from infra.server.commands.check.findings import OUTBOX, VIEWS, Finding, Report
+from infra.server.commands.check.findings import LOG, OUTBOX, VIEWS, Finding, Report
 from infra.server.processes.delivery_worker import DeliveryWorker
 from infra.server.startup import check_checkpoints, rewind_consumers
 from tests.adapters.channels.queues import FakeDeliverer, a_delivery
@@ -65,6 +66,36 @@ def answers_from_views(components: Components) -> list[Any]:
             answers.append([event.id for commit in commits for event in commit.events if selection.selects(event)])
         answers.append(latest([server], by_type, reader, components.log.retention, 10))
     return answers
+
+
+def commits_in_log(components: Components) -> dict[tuple[int, int], Commit]:
+    """All commits that can be read, by server and session."""
+    log, commits = components.stores.log, dict[tuple[int, int], Commit]()
+    for server in (ACME, OTHER):
+        for session in range(COMMITS + 2):
+            with suppress(AnnalsError):
+                if (commit := log.commit(server, session)) is not None:
+                    commits[server, session] = commit
+        with suppress(AnnalsError):
+            commits |= {(server, commit.session): commit for commit in log.read(server, 0)}
+    return commits
+
+
+def test_flipped_bits_in_log_are_never_served(data_dir: Path) -> None:
+    with closing(build_components(data_dir)) as components:
+        expected = commits_in_log(components)
+    assert len(expected) == 2 * COMMITS
+    detected = 0
+    for position, content in flips(data_dir / LOG, seed=3):
+        replace(data_dir / LOG, content)
+        is_detected = bool(findings(data_dir, LOG))
+        detected += is_detected
+        served: dict[tuple[int, int], Commit] = {}
+        with suppress(AnnalsError), closing(build_components(data_dir)) as components:
+            served = commits_in_log(components)
+        assert all(expected.get(place) == commit for place, commit in served.items()), position
+        assert is_detected or served == expected, position
+    assert detected > FLIPS / 2, detected
 
 
 def test_flipped_bits_in_views_change_no_answer(data_dir: Path) -> None:
