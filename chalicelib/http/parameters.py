@@ -255,7 +255,7 @@ class SignInRequest(Model):
 class HealthParameters(Model):
     """The query of the health check. The next page starts after the last server number."""
 
-    limit: Annotated[WholeNumber, Field(ge=1, le=100)] = 10
+    limit: Annotated[WholeNumber, Field(ge=1, le=100)] = 100
     after: Annotated[WholeNumber, Field(ge=0, lt=2**40)] = 0
 
 

@@ -74,7 +74,7 @@ def test_health_without_token_returns_heads(tmp_path: Path) -> None:
     )
 
 
-def test_health_lists_ten_logs_and_pages_through_all(server: Server) -> None:
+def test_health_lists_logs_and_pages_through_all(server: Server) -> None:
     numbers = [server.organization().create() for _ in range(12)]
 
     def listed(query: str) -> list[int]:
@@ -82,7 +82,7 @@ def test_health_lists_ten_logs_and_pages_through_all(server: Server) -> None:
         assert response.status_code == 200, response.text
         return [head["id"]["server"] for head in response.json()["heads"]]
 
-    assert listed("") == list(range(1, 11))
+    assert listed("")[:12] == list(range(1, 13))
     assert listed("?limit=3") == [1, 2, 3]
     assert listed(f"?after={numbers[0] - 1}&limit=100")[:12] == numbers
     assert listed(f"?after={numbers[-1] + 1000}") == []
