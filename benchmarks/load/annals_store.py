@@ -50,7 +50,8 @@ def fill(log: Log, events: int, jobs: int = JOBS) -> None:
             log.append(pending)
             pending = []
             _show_progress("stored", commit.session * BATCH, events)
-    log.append(pending)
+    if pending:
+        log.append(pending)
 
 
 def project(views: Views, log: Log, limit: int = 200) -> None:
