@@ -12,8 +12,7 @@ AnnalsError
 │   ├── ConditionFailed         an event matches its append condition
 │   └── KeyReused               its idempotency key belongs to a different request
 ├── Conflict                    another writer was first: read the head, then retry
-│   ├── SessionTaken            the session is already committed
-│   └── KeyTaken                the idempotency key is already in use
+│   └── SessionTaken            the session is already committed
 ├── Busy                        too many concurrent writers: nothing was written
 ├── Unavailable                 the store or the token issuer did not respond: the outcome is unknown
 │   └── ViewsReset              the views were damaged and are empty now: read again
@@ -100,15 +99,6 @@ class SessionTaken(Conflict):
         super().__init__(f"session {session} of server {server} is already committed")
         self.server = server
         self.session = session
-
-
-class KeyTaken(Conflict):
-    """Another writer used this idempotency key first."""
-
-    def __init__(self, server: int, key: str) -> None:
-        super().__init__(f"idempotency key '{key}' of server {server} is already in use")
-        self.server = server
-        self.key = key
 
 
 class Busy(AnnalsError):

@@ -26,7 +26,6 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.ConditionFailed: HTTPStatus.CONFLICT,
     errors.KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.SessionTaken: HTTPStatus.SERVICE_UNAVAILABLE,
-    errors.KeyTaken: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.ViewsReset: HTTPStatus.SERVICE_UNAVAILABLE,

@@ -21,7 +21,8 @@ from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.queries.event_seq import NonEmpty
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
-from chalicelib.services.consumers.consumer import load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
 from chalicelib.services.feeds.notifiers import CommitNotifier

@@ -122,7 +122,7 @@ def check_random(store: Store, check: Callable[..., None], *arguments: Any) -> N
     run_with_settings = settings(
         max_examples=EXAMPLES[store.name], deadline=None, derandomize=True, suppress_health_check=list(HealthCheck)
     )
-    run_with_settings(given(*arguments)(check))()  # type: ignore[no-untyped-call]
+    run_with_settings(given(*arguments)(check))()  # type: ignore[no-untyped-call]  # `given` removes the type.
 
 
 def append(store: Store, model: LogModel, events: list[NewEvent]) -> None:

@@ -17,7 +17,8 @@ from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader

@@ -43,7 +43,7 @@ def publish_seats(member: Member) -> list[dict[str, Any]]:
 
 @pytest.fixture(scope="module")
 def seats(small: Server) -> tuple[Member, list[dict[str, Any]]]:
-    """The events behind so many others that queries use the views, which contain the first of them."""
+    """Events after enough others for queries to use the views. The views contain the first of them."""
     member = small.organization()
     published = publish_seats(member)
     for _ in range(140):

@@ -20,7 +20,7 @@ from chalicelib.domain.organizations.organization import configuration_log, inbo
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.lambda_events import sqs, streams
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.for_each import for_each, raise_all
 from chalicelib.wiring import Components
 from tests.adapters.channels.queues import create_queue, open_client, receive_batch

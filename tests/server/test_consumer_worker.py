@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.consumer import MAX_RUN_COMMITS, load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import MAX_RUN_COMMITS
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, build_local
 from infra.server.processes.consumer_worker import POLL_INTERVAL_S, ConsumerWorker

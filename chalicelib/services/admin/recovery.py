@@ -9,7 +9,7 @@ from collections.abc import Callable
 from chalicelib.domain.errors import DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.healing import heal, reset_views
 from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Log, Views

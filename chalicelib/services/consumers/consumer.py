@@ -11,7 +11,8 @@ from typing import Protocol
 from chalicelib.domain.errors import DamagedRecord, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
-from chalicelib.domain.views.record import Checkpoint, checkpoints_view
+from chalicelib.domain.views.record import Checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.healing import heal
 from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
 from chalicelib.services.ports import Clock, Measure, Views
@@ -88,11 +89,6 @@ class RunSizes:
         halvings = self._halvings.pop((consumer, server), 0)
         if halvings > 1:
             self._halvings[consumer, server] = halvings - 1
-
-
-def load_checkpoint(consumer: str, server: int, views: Views) -> Checkpoint:
-    """Position of the consumer in the log of `server`."""
-    return Checkpoint.from_record(server, views.get(checkpoints_view(server), [consumer]).get(consumer))
 
 
 def run_once(

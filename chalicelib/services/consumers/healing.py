@@ -10,6 +10,7 @@ from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view
 from chalicelib.services.clock import wall_clock
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.ports import Clock, Views
 
 REBUILD = "rebuild"
@@ -44,8 +45,8 @@ def heal(views: Views, damaged: DamagedRecord) -> None:
 
 def reset_views(server: int, views: Views, clock: Clock = wall_clock) -> None:
     """Make the projector start over with empty views. Until it has caught up, readers read the log itself."""
-    current = _load_checkpoint(PROJECTOR, server, views)
-    newest = max(current.generation, _load_checkpoint(REBUILD, server, views).generation)
+    current = load_checkpoint(PROJECTOR, server, views)
+    newest = max(current.generation, load_checkpoint(REBUILD, server, views).generation)
     reset = Checkpoint(Head(server), newest + 1, switched_at_ms=clock())
     views.put([reset.to_write(PROJECTOR, current.record_version)])
 
@@ -65,7 +66,3 @@ def _replace_checkpoint(damaged: DamagedRecord, server: int, views: Views) -> No
         raise damaged
     generation = Checkpoint.generation_of(damaged.version) + 1
     views.put([Checkpoint(Head(server), generation).to_write(damaged.item, damaged.version)])
-
-
-def _load_checkpoint(consumer: str, server: int, views: Views) -> Checkpoint:
-    return Checkpoint.from_record(server, views.get(checkpoints_view(server), [consumer]).get(consumer))

@@ -26,7 +26,8 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.clock import wall_clock
-from chalicelib.services.consumers.consumer import Consumer, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import Consumer, run_once
 from chalicelib.services.consumers.healing import REBUILD, reset_views
 from chalicelib.services.consumers.object_projection import ObjectProjection
 from chalicelib.services.consumers.run_claims import load_claim

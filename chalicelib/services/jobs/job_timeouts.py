@@ -22,7 +22,7 @@ from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_vi
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import clean_event
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.objects.snapshots import object_snapshot
 from chalicelib.services.ports import Views

@@ -118,7 +118,7 @@ class _GroupWorker:
             return _limit_receives(received, ERROR_BACKOFF.delay_s(received.receives - 1))
         try:
             self._park(message, Tries(), f"it could not be attempted: {safe_description(error)}", DeliveryState())
-        except Exception as failure:
+        except Exception as failure:  # Any error of the store, as for the attempt itself.
             # Soon, so that the message becomes a dead letter, which raises an alarm, before the queue deletes it.
             _log.warning("message %s could not be parked: %s", received.message_id, safe_description(failure))
             return ERROR_RETRY_S

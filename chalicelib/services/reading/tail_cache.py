@@ -17,7 +17,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint
 from chalicelib.services.clock import wall_clock
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.ports import Clock, Log, Views
 
 CHECKPOINT_TTL_S = 60.0

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from infra.deploy.smoke.target import CheckFailed, Target
 from infra.deploy.stack import clients
 

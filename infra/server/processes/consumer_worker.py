@@ -80,7 +80,7 @@ class ConsumerWorker:
         self.has_unseen_writes = False
         try:
             for_each(self.grown_logs.since(self.consumed), self._consume, on_error=raise_first)
-        except Exception:
+        except Exception:  # Any error: the logs are visited again in the next run.
             self.has_unseen_writes = True
             raise
 

@@ -11,14 +11,8 @@ from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.record import Checkpoint, ConditionalWrite, Record
-from chalicelib.services.consumers.consumer import (
-    MAX_RUN_COMMITS,
-    CachedCommitReader,
-    Consumer,
-    RunSizes,
-    catch_up,
-    load_checkpoint,
-)
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import MAX_RUN_COMMITS, CachedCommitReader, Consumer, RunSizes, catch_up
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time
 from tests.services.fakes import World, append
 

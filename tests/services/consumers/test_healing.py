@@ -14,7 +14,8 @@ from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.objects.ref import KEYED
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import PROJECTOR, ConditionalWrite, Record, checkpoints_view, objects_view
-from chalicelib.services.consumers.consumer import Consumer, catch_up, load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import Consumer, catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader

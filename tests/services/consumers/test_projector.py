@@ -18,7 +18,8 @@ from chalicelib.domain.views.record import (
     SESSIONS_VIEW,
     Checkpoint,
 )
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.ports import Log, Views
 from tests.services.consumers.sample_events import (

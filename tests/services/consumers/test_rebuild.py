@@ -17,7 +17,8 @@ from chalicelib.domain.views.record import (
     ConditionalWrite,
     objects_view,
 )
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.consumers.projector import (
     REPLACED_VIEWS_TTL_S,

@@ -9,7 +9,8 @@ from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR, RUNS_VIEW, Checkpoint, Record
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
 from tests.services.consumers.sample_events import fill, sample_commits

@@ -36,7 +36,8 @@ from chalicelib.domain.views.record import (
     list_view,
     objects_view,
 )
-from chalicelib.services.consumers.consumer import Consumer, catch_up, load_checkpoint, run_once
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import Consumer, catch_up, run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch

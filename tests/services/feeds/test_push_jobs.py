@@ -13,7 +13,7 @@ from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.sse import KEEPALIVE, RETRY
 from chalicelib.domain.views.record import PROJECTOR, objects_view
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.feeds.suspension import Wait
 from chalicelib.services.reading.log_reader import LogReader, NoViews

@@ -11,7 +11,7 @@ from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.push.events import PUSH_JOB
-from chalicelib.services.consumers.consumer import load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot
 from chalicelib.services.reading.log_reader import LogReader

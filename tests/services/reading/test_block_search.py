@@ -16,7 +16,8 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.block import BlockId
 from chalicelib.domain.views.record import BLOCKS_VIEW, PROJECTOR, Record
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange
 from chalicelib.services.reading.log_reader import LogReader

@@ -16,7 +16,8 @@ from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import PROJECTOR, Record
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
-from chalicelib.services.consumers.consumer import catch_up, load_checkpoint
+from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.consumers.projector import delete_replaced_views, projector, rebuild
 from chalicelib.services.objects.snapshots import object_snapshot, snapshot

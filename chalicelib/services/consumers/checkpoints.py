@@ -1,0 +1,9 @@
+"""Reads the checkpoints of consumers."""
+
+from chalicelib.domain.views.record import Checkpoint, checkpoints_view
+from chalicelib.services.ports import Views
+
+
+def load_checkpoint(consumer: str, server: int, views: Views) -> Checkpoint:
+    """Position of the consumer in the log of `server`."""
+    return Checkpoint.from_record(server, views.get(checkpoints_view(server), [consumer]).get(consumer))
