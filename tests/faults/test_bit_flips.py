@@ -29,6 +29,8 @@ from tests.faults.damage import ACME, COMMITS, OTHER, build_components, catch_up
 from tests.notifications.fake_channels import eventually
 
 FLIPS = 200
+ROW_HEADER_BYTES = 36
+"""At least: size and place of the row, the types of its columns, and the values before the request id."""
 DELIVERIES = [
     a_delivery(session, key=f"/job/{session % 9}", observer=observer)
     for session in range(1, COMMITS + 1)
@@ -96,6 +98,21 @@ def test_flipped_bits_in_log_are_never_served(data_dir: Path) -> None:
         assert all(expected.get(place) == commit for place, commit in served.items()), position
         assert is_detected or served == expected, position
     assert detected > FLIPS / 2, detected
+
+
+def test_flipped_bits_in_types_of_columns_are_never_served(data_dir: Path) -> None:
+    """The row says what type and length each value has."""
+    with closing(build_components(data_dir)) as components:
+        expected = commits_in_log(components)
+    content = (data_dir / LOG).read_bytes()
+    request_id = content.index(expected[ACME, 30].request_id.encode() + b"[")
+    for position in range((request_id - ROW_HEADER_BYTES) * 8, request_id * 8):
+        damaged = bytearray(content)
+        damaged[position // 8] ^= 1 << position % 8
+        replace(data_dir / LOG, bytes(damaged))
+        with suppress(AnnalsError), closing(build_components(data_dir)) as components:
+            served = commits_in_log(components)
+            assert all(expected.get(place) == commit for place, commit in served.items()), position
 
 
 def test_flipped_bits_in_views_change_no_answer(data_dir: Path) -> None:

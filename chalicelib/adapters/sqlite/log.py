@@ -7,7 +7,7 @@ from contextlib import suppress
 import apsw
 
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.domain.errors import SessionTaken
+from chalicelib.domain.errors import LogBroken, SessionTaken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
 from chalicelib.domain.log.commit import Commit
@@ -175,4 +175,7 @@ def _row(commit: Commit) -> _Row:
 def _commit_from_row(row: _Row) -> Commit:
     place, at, n, prev, request_id, body, before, by, key, digest, checksum = row
     server, session = divmod(place, MAX_SESSIONS)
+    if not isinstance(body, str):
+        # SQLite returns the type that the row says, whatever the column is.
+        raise LogBroken(f"session {session} of server {server} is damaged: its events are not a text")
     return Commit(server, session, at, n, prev, request_id, body, before, by, key, digest).verify(checksum)
