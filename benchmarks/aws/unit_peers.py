@@ -152,11 +152,11 @@ class Annals:
                     raise AssertionError(f"not ingested: {failed}")
         return units.written
 
-    def projection_units(self, organization: str) -> float:
-        """Write units of the views."""
+    def projection_units(self, organization: str, run_commits: int = RUN_COMMITS) -> float:
+        """Write units of the views, in runs of `run_commits`."""
         server, consumer = self._organizations.server(organization), projector(self._views)
         with _count_units(self._meter, len(self._texts)) as units:
-            while run_once(consumer, server, self._log, self._views, RUN_COMMITS):
+            while run_once(consumer, server, self._log, self._views, run_commits):
                 pass
         self.projection_read_units = units.read
         return units.written

@@ -50,8 +50,8 @@ class Stores:
     last_sessions: Callable[[], Mapping[int, int]]
     """The last session of each log, by server. On AWS the stream reports the logs that grow."""
     close: Callable[[], None]
-    has_receipts_in_views: bool
-    """Whether the views contain the idempotency keys. On one machine the log has an index of them."""
+    has_copies_in_views: bool
+    """Whether the views contain idempotency keys and small events. On one machine they are read from the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def build_components(
 def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
     timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
     due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
-    return ConsumerServices(projector(stores.views, stores.has_receipts_in_views, due.enter), due)
+    return ConsumerServices(projector(stores.views, stores.has_copies_in_views, due.enter), due)
 
 
 def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log: LogServices) -> JobServices:

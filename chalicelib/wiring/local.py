@@ -72,7 +72,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
         has_external_writes=database.has_changed,
         last_sessions=log.last_sessions,
         close=close,
-        has_receipts_in_views=False,
+        has_copies_in_views=False,
     )
     return stores, log
 

@@ -50,7 +50,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         has_external_writes=lambda: True,
         last_sessions=dict,
         close=lambda: None,
-        has_receipts_in_views=True,
+        has_copies_in_views=True,
     )
     reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
     receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)

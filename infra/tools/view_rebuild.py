@@ -24,8 +24,8 @@ def rebuild_after(kept: Head, components: Components, progress: Callable[[int], 
     if next(components.stores.log.read(kept.server, kept.session, 1), None) is None:
         return False
     stores, due = components.stores, components.consumers.due
-    with_receipts = stores.has_receipts_in_views
-    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, with_receipts, due.enter)
+    with_copies = stores.has_copies_in_views
+    rebuild(kept.server, stores.log, stores.views, lambda done, _: progress(done), kept, with_copies, due.enter)
     delete_retired_records(kept.server, stores.views)
     return True
 

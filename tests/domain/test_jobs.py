@@ -16,7 +16,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import next_commit
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.vocabularies import JOB_VOCABULARY, MAX_STATE_BYTES
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.objects import MAX_FIELD_BYTES
 from tests.conformance.anyjob.anyjob import (
     DATA,
@@ -37,6 +37,9 @@ NOW_MS = 1_700_000_000_000
 NOW_S = NOW_MS // 1000
 SIZES = (0, 1, MAX_FIELD_BYTES // 2, MAX_FIELD_BYTES - 2, MAX_FIELD_BYTES - 1, 20_000)
 """Sizes of texts below and above the limit of a stored field."""
+
+MAX_STATE_BYTES = 24 * 1024
+"""Stored states of jobs and sets are smaller than this."""
 
 
 def commit_events(new: Sequence[NewEvent]) -> tuple[Event, ...]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from pydantic_core import to_json
 
 from chalicelib.domain.objects.ref import ObjectRef, State
-from chalicelib.domain.vocabularies import JOB_VOCABULARY, MAX_STATE_BYTES
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.jobsets import (
     clean_event,
     finish_event,
@@ -36,6 +36,9 @@ from tests.domain.test_jobs import commit_events, full_state, omit_large_fields,
 
 LARGE = "x" * 500
 """A stored state has room for at most two jobs with such a text."""
+
+MAX_STATE_BYTES = 24 * 1024
+"""Stored states of jobs and sets are smaller than this."""
 
 
 def stored_and_full_state(native: Sequence[Json]) -> tuple[State, State]:

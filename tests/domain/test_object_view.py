@@ -28,4 +28,4 @@ def test_fold_when_view_is_ahead_counts_each_event_once(known: int) -> None:
     view = ObjectView().fold("job", events[:known]).fold("job", events)
     assert view.state is not None
     assert view.state["logCount"] == 3
-    assert (view.recent_sessions, view.last_session) == ((1, 2, 3, 4), 4)
+    assert (view.recent.numbers, view.last_session) == ((1, 2, 3, 4), 4)

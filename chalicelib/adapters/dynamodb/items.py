@@ -61,6 +61,8 @@ TO = "to"
 DATA = "data"
 """S: content of the record as JSON."""
 
+PARTS = "parts"
+"""N: number of items that contain the data, because it does not fit in one. See `large_records.py`."""
 RECORD_CRC = "crc"
 """N: CRC-32 of the record, of its text and not of `z`. Version 0.1.0 stored none."""
 
@@ -68,7 +70,7 @@ RECORD_CRC = "crc"
 TTL = "ttl"
 """N: expiry in seconds since 1970. DynamoDB deletes the item up to two days later."""
 
-MAX_INFLATED_BYTES = 16 * 1024 * 1024
+MAX_INFLATED_BYTES = 256 * 1024 * 1024
 """Far more than Annals stores in an item. Protects against items that inflate without end."""
 
 

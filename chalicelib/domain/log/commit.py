@@ -1,6 +1,6 @@
 """Commits: the unit of writing. One append request becomes one commit, one session, one stored item."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 from zlib import crc32
 
@@ -94,6 +94,10 @@ class Commit(_StoredCommit):
             Event(Id(server, session, i + 1), at_us + i, at_us, text, None if before is None else before + i + 1)
             for i, text in texts
         )
+
+    def find_events(self, find: Callable[[str], Iterable[tuple[int, str]]]) -> Iterator[Event]:
+        """The events whose index and JSON `find` returns for the body."""
+        return self.build_events(find(self.body))
 
     @property
     def wire_texts(self) -> list[str]:

@@ -16,7 +16,7 @@ from chalicelib.domain.events.head import Head
 MAX_CHARACTER = "\U0010ffff"
 """`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
-VIEW_FORMAT = 6
+VIEW_FORMAT = 7
 """Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
 PROJECTOR = f"project-{VIEW_FORMAT}"
@@ -43,6 +43,11 @@ class Record:
     """The last session that is folded into the record."""
     data: str
     """JSON."""
+
+    @property
+    def server(self) -> int:
+        """The number of the log, with which the names of all views start."""
+        return int(self.view.partition("/")[0].partition(".")[0])
 
     @property
     def checksum(self) -> int:

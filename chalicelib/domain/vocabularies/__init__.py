@@ -22,9 +22,6 @@ from chalicelib.domain.vocabularies.vocabulary import Vocabulary
 
 __all__ = ["JOB_VOCABULARY", "PUSH_VOCABULARY", "SCHEDULER_VOCABULARY", "VOCABULARIES", "Vocabulary"]
 
-MAX_STATE_BYTES = 16 * 1024
-"""A state is rewritten with each event. An event that would make it larger than this is not folded."""
-
 VOCABULARIES: Mapping[str, Vocabulary] = {
     "job": JOB_VOCABULARY,
     "scheduler": SCHEDULER_VOCABULARY,
@@ -149,8 +146,7 @@ def fold(collection: str, state: State | None, event: Event) -> State | None:
     native = vocabulary.native_json(event) if vocabulary and collection not in (KEYED, TAGGED) else None
     if vocabulary is None or native is None:
         return state
-    folded = vocabulary.fold(collection, state, event, native)
-    return folded if len(to_json(folded)) <= MAX_STATE_BYTES else state
+    return vocabulary.fold(collection, state, event, native)
 
 
 def is_full_state(collection: str, state: State) -> bool:

@@ -73,7 +73,10 @@ class Vocabulary:
     """Whether at most one object can have this path or location."""
 
     fold: Callable[[str, State | None, Event, NativeJson], State | None]
-    """(collection, state, event, native JSON) -> the state after the event. None: the object does not exist."""
+    """(collection, state, event, native JSON) -> the state after the event. None: the object does not exist.
+
+    A state is stored again after each run of the projector, so it should leave out what only grows.
+    """
 
     full_state: Callable[[str, Iterable[tuple[Event, NativeJson]]], State | None]
     """(collection, all events of the object) -> the state without any size limit."""

@@ -6,11 +6,13 @@ run: they ignore entries after their checkpoint, and treat entries replaced afte
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import groupby
 
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef
+from chalicelib.domain.views.excerpt import Excerpt, make_excerpt
 from chalicelib.domain.views.list_changes import (
     ListChange,
     Run,
@@ -48,8 +50,9 @@ Update = Callable[[int, Record | None], str]
 class ObjectProjection:
     """A run of the projector. `run` raises `RunOutdated` if another projector has started a later run."""
 
-    def __init__(self, checkpoint: Checkpoint, commits: Sequence[Commit], views: Views) -> None:
+    def __init__(self, checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_copies: bool) -> None:
         self._checkpoint = checkpoint
+        self._commits = {commit.session: commit for commit in commits} if with_copies else {}
         self._run = Run(checkpoint.head.session, commits[-1].session)
         self._events = group_by_object(commits)
         self._views = views
@@ -84,7 +87,7 @@ class ObjectProjection:
         archives: list[ConditionalWrite] = []
         writes: dict[ObjectRef, ConditionalWrite] = {}
         for ref, view in objects.items():
-            *archive, record = view.to_records(self._checkpoint, ref)
+            *archive, record = view.add_excerpts(self._excerpts(ref, view)).to_records(self._checkpoint, ref)
             archives += (ConditionalWrite(each, None) for each in archive)
             writes[ref] = ConditionalWrite(record, stored.get(ref))
         # Archives are written first, because the updated record refers to them.
@@ -95,6 +98,13 @@ class ObjectProjection:
         others = [ref for ref, write in writes.items() if (write.record.view, write.record.item) in refused]
         for view in self._load_objects(dict.fromkeys(others)).values():
             self._run.includes(view.last_session)
+
+    def _excerpts(self, ref: ObjectRef, view: ObjectView) -> Iterator[Excerpt]:
+        """Copies of the events that the run adds to the object."""
+        for session, events in groupby(self._events[ref], key=lambda event: event.id.session):
+            if session in self._commits and session in view.recent.numbers:
+                excerpt = make_excerpt(ref, self._commits[session], list(events))
+                yield from () if excerpt is None else (excerpt,)
 
     def _put_list(self, collection: str, change: ListChange) -> None:
         """Write the leaves, the nodes above them level by level, and the root."""

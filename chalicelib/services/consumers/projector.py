@@ -57,17 +57,17 @@ def enter_nothing(server: int, commits: Sequence[Commit]) -> None:
 
 def projector(
     views: Views,
-    with_receipts: bool = True,
+    with_copies: bool = True,
     enter_deadlines: EnterDeadlines = enter_nothing,
     clock: Clock = wall_clock,
 ) -> Consumer:
     """The consumer that keeps the views and the due index up to date, and deletes views that were replaced.
 
-    A log that finds idempotency keys itself needs no receipts.
+    With `with_copies` the views contain idempotency keys and small events, so that readers need not fetch commits.
     """
 
     def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
-        projected = _project(checkpoint, commits, views, with_receipts)
+        projected = _project(checkpoint, commits, views, with_copies)
         enter_deadlines(checkpoint.head.server, commits)
         is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
         if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):
@@ -83,7 +83,7 @@ def rebuild(
     views: Views,
     progress: Callable[[int, int], None],
     retention_head: Head | None = None,
-    with_receipts: bool = True,
+    with_copies: bool = True,
     enter_deadlines: EnterDeadlines = enter_nothing,
     clock: Clock = wall_clock,
 ) -> None:
@@ -94,7 +94,7 @@ def rebuild(
     """
     start = retention_head or Head(server)
     # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
-    build = projector(views, with_receipts, enter_deadlines).handle
+    build = projector(views, with_copies, enter_deadlines).handle
     builder = Consumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
     if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
         delete_replaced_views(server, views)
@@ -121,10 +121,10 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_receipts: bool) -> Checkpoint:
+def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_copies: bool) -> Checkpoint:
     """Update the indexes of the log, then the objects and their lists. Returns the new checkpoint."""
     pending = updates(checkpoint, commits)
-    if with_receipts:
+    if with_copies:
         pending |= receipt_updates(checkpoint, commits)
     while pending:
         stored = _load(pending, views)
@@ -135,7 +135,7 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, wi
             writes += (ConditionalWrite(new, version, expires_s(new)) for new in update(record))
         # Records that another projector has changed meanwhile are updated again.
         pending = {key: pending[key] for key in (_key(write.record) for write in views.put(writes))}
-    objects = ObjectProjection(checkpoint, commits, views)
+    objects = ObjectProjection(checkpoint, commits, views, with_copies)
     try:
         objects.run()
     except RunOutdated as outdated:

@@ -246,7 +246,8 @@ def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, 
         return reader.cached_page(
             (position, after, spec), lambda: collect_page(reader.tail(position, max_commits), position, after, spec)
         )
-    run = reader.commits_after(position, query.selection, max_commits)
+    # Excerpts of deleted commits are not found: the position is not before the retention boundary.
+    run = reader.commits_after(position, query.selection, max_commits, with_excerpts=True)
     page = collect_page(run.commits, position, after, spec)
     if page.is_complete and page.scanned_to.session < run.complete_to.session:
         end = run.complete_to

@@ -123,7 +123,7 @@ class Organizations:
 
     def _cache_records(self, records: Mapping[str, Record]) -> None:
         for key, record in records.items():
-            server = ObjectView.from_record(record).recent_sessions[-1]
+            server = ObjectView.from_record(record).recent.last
             self._servers[name_from_key(key)], self._names[server] = server, name_from_key(key)
 
     def _cache(self, commits: Iterable[Commit]) -> None:

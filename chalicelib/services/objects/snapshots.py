@@ -1,8 +1,8 @@
 """Snapshots: the exact states of objects as of one EventId."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, product
+from itertools import chain, product, takewhile
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import NotFound
@@ -11,7 +11,7 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.views.object_view import ObjectView
-from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, objects_view
+from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -30,49 +30,66 @@ class Snapshot:
         return self.states[path]
 
 
+@dataclass(frozen=True, slots=True)
+class CurrentViews:
+    """The views of objects as of the end of the log."""
+
+    checkpoint: Checkpoint
+    records: dict[ObjectRef, Record]
+    """The stored records."""
+    tail: list[Commit]
+    """The commits after the checkpoint."""
+    views: dict[ObjectRef, ObjectView]
+    """The records with the tail folded into them, including deleted objects."""
+
+    @property
+    def event_id(self) -> int:
+        return self.tail[-1].last_event_id if self.tail else self.checkpoint.head.last_event_id
+
+
 def snapshot(reader: LogReader, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
     """The current objects of one or several collections that match `query`."""
     collections = (collections,) if isinstance(collections, str) else collections
-    event_id, views = object_views(reader, server, collections, query)
+    current = current_views(reader, server, collections, query)
     states: dict[str, State] = {}
-    for ref, view in sorted(views.items()):
+    for ref, view in sorted(current.views.items()):
         if view.state is not None:
             states[ref.path if ref.path not in states else f"{ref.collection}:{ref.path}"] = view.state
-    return Snapshot(event_id, states)
+    return Snapshot(current.event_id, states)
 
 
-def object_views(
-    reader: LogReader, server: int, collections: tuple[str, ...], query: PathQuery
-) -> tuple[int, dict[ObjectRef, ObjectView]]:
-    """The EventId of the snapshot, and the matching objects, including deleted ones."""
+def current_views(reader: LogReader, server: int, collections: tuple[str, ...], query: PathQuery) -> CurrentViews:
+    """The matching objects of some collections."""
 
     def is_selected(ref: ObjectRef) -> bool:
         return ref.collection in collections and vocabularies.matches(query, ref)
 
     refs = [ObjectRef(collection, pattern.text) for collection, pattern in product(collections, query.patterns)]
     is_exact = all(map(vocabularies.is_unique, refs))
-    checkpoint, views = reader.read_views(
+    checkpoint, records = reader.read_views(
         server,
-        lambda checkpoint: _stored_views(checkpoint, collections, query, reader),
-        is_complete=lambda views: is_exact and views.keys() >= set(refs),
+        lambda checkpoint: _stored_records(checkpoint, collections, query, reader),
+        is_complete=lambda records: is_exact and records.keys() >= set(refs),
     )
-    event_id = checkpoint.head.last_event_id
-    for commit in reader.tail(checkpoint.head):
+    views = {ref: ObjectView.from_record(record) for ref, record in records.items()}
+    tail = list(reader.tail(checkpoint.head))
+    for commit in tail:
         for ref, events in events_by_object(commit, is_selected).items():
             views[ref] = views.get(ref, ObjectView()).fold(ref.collection, events)
-        event_id = commit.last_event_id
-    return event_id, views
+    return CurrentViews(checkpoint, records, tail, views)
 
 
 def object_snapshot(reader: LogReader, server: int, ref: ObjectRef) -> Snapshot:
     """The current full state of one object. Views store large objects without some of their parts."""
-    stored = snapshot(reader, server, ref.collection, PathQuery((PathPattern(ref.path),)))
-    if ref.path not in stored.states:
+    current = current_views(reader, server, (ref.collection,), PathQuery((PathPattern(ref.path),)))
+    states = {other.path: view.state for other, view in sorted(current.views.items()) if view.state is not None}
+    if ref.path not in states:
         raise NotFound(f"there is nothing at {_address(ref)}")
-    if vocabularies.is_full_state(ref.collection, stored.state_of(ref.path)):
-        return stored
-    state = vocabularies.full_state(ref.collection, object_events(reader, server, ref, stored.event_id))
-    return stored if state is None else Snapshot(stored.event_id, {ref.path: state})
+    if not vocabularies.is_full_state(ref.collection, states[ref.path]):
+        events = _events(reader, ref, current.checkpoint, current.records.get(ref), current.tail)
+        state = vocabularies.full_state(ref.collection, events)
+        states = states if state is None else {ref.path: state}
+    return Snapshot(current.event_id, states)
 
 
 def past_snapshot(
@@ -95,14 +112,24 @@ def state_at(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> S
 
 def object_events(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
     """The object's events up to `event_id`, in order."""
-    checkpoint, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref), bool)
-    last_session = sessions[-1] if sessions else 0
-    tail = (commit for commit in reader.tail(checkpoint.head) if commit.session > last_session)
-    for commit in chain(reader.log.commits(server, sessions), tail):
-        if commit.at_us > event_id:
-            return
+
+    def read(checkpoint: Checkpoint) -> Record | None:
+        return reader.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+
+    checkpoint, record = reader.read_views(server, read, is_complete=lambda record: record is not None)
+    events = _events(reader, ref, checkpoint, record, reader.tail(checkpoint.head))
+    return takewhile(lambda event: event.event_id <= event_id, events)
+
+
+def _events(
+    reader: LogReader, ref: ObjectRef, checkpoint: Checkpoint, record: Record | None, tail: Iterable[Commit]
+) -> Iterator[Event]:
+    """The object's events according to its record, and those in the tail after it."""
+    last_session = 0 if record is None else record.version
+    newer = (commit for commit in tail if commit.session > last_session)
+    for commit in chain(reader.object_commits(checkpoint, ref, record), newer):
         for events in events_by_object(commit, ref.__eq__).values():
-            yield from (event for event in events if event.event_id <= event_id)
+            yield from events
 
 
 def events_by_object(commit: Commit, is_selected: Callable[[ObjectRef], bool]) -> dict[ObjectRef, list[Event]]:
@@ -117,8 +144,8 @@ def events_by_object(commit: Commit, is_selected: Callable[[ObjectRef], bool]) -
 
 def has_expired_events(reader: LogReader, server: int, ref: ObjectRef, boundary: RetentionBoundary) -> bool:
     """Whether some of the object's events are no longer kept. The others then do not add up to its state."""
-    _, sessions = reader.read_views(server, lambda checkpoint: reader.sessions_of(checkpoint, ref), bool)
-    return bool(sessions) and sessions[0] <= boundary.head.session
+    first = reader.first_session(server, ref)
+    return first is not None and first <= boundary.head.session
 
 
 def _unchanged_snapshot(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> Snapshot:
@@ -145,10 +172,10 @@ def _address(ref: ObjectRef) -> str:
     return f"/objects/{ref.collection}{ref.path[:200]}"
 
 
-def _stored_views(
+def _stored_records(
     checkpoint: Checkpoint, collections: tuple[str, ...], query: PathQuery, reader: LogReader
-) -> dict[ObjectRef, ObjectView]:
-    views: dict[ObjectRef, ObjectView] = {}
+) -> dict[ObjectRef, Record]:
+    records: dict[ObjectRef, Record] = {}
     for collection, pattern in product(collections, query.patterns):
         if collection not in checkpoint.collections:
             continue
@@ -156,11 +183,11 @@ def _stored_views(
         ref = ObjectRef(collection, pattern.text)
         if vocabularies.is_unique(ref):
             record = reader.views.get(view_name, [ref.path]).get(ref.path)
-            views |= {} if record is None else {ref: ObjectView.from_record(record)}
+            records |= {} if record is None else {ref: record}
             continue
         for prefix in vocabularies.path_prefixes(collection, pattern):
             for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
                 ref = ObjectRef(collection, record.item)
                 if vocabularies.matches(query, ref):
-                    views[ref] = ObjectView.from_record(record)
-    return views
+                    records[ref] = record
+    return records

@@ -34,7 +34,7 @@ from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Clock, Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
-from chalicelib.services.reading.session_index import SessionIndex, session_lists
+from chalicelib.services.reading.session_index import FoundSession, SessionIndex, session_lists
 from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, TailCache
 
 T = TypeVar("T")
@@ -150,16 +150,19 @@ class LogReader:
         """All commits after `head`, in order."""
         return self._tails.read(head, limit)
 
-    def commits_after(self, start: Head, selection: Selection, limit: int | None = None) -> CommitRun:
+    def commits_after(
+        self, start: Head, selection: Selection, limit: int | None = None, with_excerpts: bool = False
+    ) -> CommitRun:
         """The commits after `start`, without most of those that contain no selected event.
 
-        `limit` is an optimization for selections of everything and may be ignored.
+        `limit` is an optimization for selections of everything and may be ignored. With `with_excerpts` some of them
+        may be excerpts with the selected events, even if retention has deleted the commits.
         """
         if selection.selects_everything:
             return CommitRun(self.tail(start, limit), start)
         if self._tails.checkpoint(start.server).head.session - start.session <= SCAN_THRESHOLD:
             return CommitRun(self.tail(start), start)
-        checkpoint, candidates = self._candidates(start.server, selection, start.session)
+        checkpoint, candidates = self._candidates(start.server, selection, start.session, with_excerpts=with_excerpts)
         if checkpoint.head.session <= start.session:
             return CommitRun(self.tail(start), start)
         return CommitRun(chain(candidates, self.tail(checkpoint.head)), checkpoint.head)
@@ -233,30 +236,61 @@ class LogReader:
                 return count
         return None
 
-    def sessions_of(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[int]:
-        """All sessions with events of the object, according to the views."""
-        record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
-        lists = list(session_lists(self.views, checkpoint, ref, record, after=0))
-        return [session for sessions in reversed(lists) for session in sessions]
+    def object_commits(self, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None) -> Iterator[Commit]:
+        """The commits with events of the object, or excerpts of them, according to its record."""
+        lists = session_lists(self.views, checkpoint, ref, record, after=0, backwards=False)
+        found = ((session, part.excerpts.get(session)) for part in lists for session in part.numbers)
+        return self._heal_damage(self._fetch_found(checkpoint.head.server, found))
+
+    def first_session(self, server: int, ref: ObjectRef) -> int | None:
+        """The first session with events of the object, according to the views. None: they do not have the object."""
+
+        def read(checkpoint: Checkpoint) -> int | None:
+            record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+            lists = session_lists(self.views, checkpoint, ref, record, after=0, backwards=False)
+            return next((part.numbers[0] for part in lists if part.numbers), None)
+
+        return self.read_views(server, read, is_complete=lambda first: first is not None)[1]
 
     def _candidates(
-        self, server: int, selection: Selection, after: int, end: int | None = None, backwards: bool = False
+        self,
+        server: int,
+        selection: Selection,
+        after: int,
+        end: int | None = None,
+        backwards: bool = False,
+        with_excerpts: bool = False,
     ) -> tuple[Checkpoint, Iterator[Commit]]:
         """The commits after `after` and up to `end` that may contain a selected event, and the checkpoint.
 
         Commits after the checkpoint are left out, because the views do not know all of them. The commits, and the
-        blocks that lead to them, are read as the caller iterates.
+        records that lead to them, are read as the caller iterates.
         """
         alternatives = {frozenset(each.object_groups) for each in selection.alternatives if each.object_groups}
         others = [each for each in selection.alternatives if not each.object_groups]
         if not alternatives:
-            checkpoint, found = self._search_blocks(server, _union_of_types(others), after, end, backwards)
-            return checkpoint, self._fetch(server, found, backwards)
+            checkpoint, ranges = self._search_blocks(server, _union_of_types(others), after, end, backwards)
+            return checkpoint, self._fetch(server, ranges, backwards)
+        refs = {ref for groups in alternatives for group in groups for ref in group}
+
+        def read_records(checkpoint: Checkpoint) -> SessionIndex:
+            index = SessionIndex(self.views, checkpoint, after)
+            index.load(refs)
+            return index
+
+        groups = [group for groups in alternatives for group in groups]
+        if len(groups) == 1 and not others:
+            checkpoint, index = self.read_views(server, read_records, is_complete=lambda index: index.is_complete)
+            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+            found = index.sessions(groups[0], last, backwards)
+            if not with_excerpts:
+                found = ((session, None) for session, _ in found)
+            return checkpoint, self._heal_damage(self._fetch_found(server, found))
 
         def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
             last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-            index = SessionIndex(self.views, checkpoint, after)
-            sessions = index.sessions(alternatives)
+            index = read_records(checkpoint)
+            sessions = index.common_sessions(alternatives)
             ranges = [(session, session) for session in sessions if after < session <= last]
             if others:
                 view = checkpoint.view_name(BLOCKS_VIEW)
@@ -264,8 +298,8 @@ class LogReader:
                 ranges += search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
             return _without_nested(ranges), index.is_complete and not others
 
-        checkpoint, (ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
-        return checkpoint, self._fetch(server, reversed(ranges) if backwards else ranges, backwards)
+        checkpoint, (found_ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
+        return checkpoint, self._fetch(server, reversed(found_ranges) if backwards else found_ranges, backwards)
 
     def _search_blocks(
         self, server: int, selection: Selection, after: int, end: int | None, backwards: bool
@@ -280,13 +314,27 @@ class LogReader:
         )
         return checkpoint, self._heal_damage(search.ranges(root))
 
-    def _heal_damage(self, ranges: Iterator[SessionRange]) -> Iterator[SessionRange]:
-        """The ranges, which are read as the caller iterates. Raises `ViewsReset` if a record is damaged: read again."""
+    def _heal_damage(self, found: Iterator[T]) -> Iterator[T]:
+        """What the views lead to, which is read as the caller iterates.
+
+        Raises `ViewsReset` if a record is damaged or missing: read again.
+        """
         try:
-            yield from ranges
+            yield from found
         except DamagedRecord as damage:
             heal(self.views, damage)
             raise ViewsReset(str(damage)) from damage
+        except KeyError as missing:
+            raise ViewsReset(f"the views do not have {missing}") from missing
+
+    def _fetch_found(self, server: int, found: Iterable[FoundSession]) -> Iterator[Commit]:
+        """The excerpts, and the commits of sessions without one, in order. Commits are fetched in few calls."""
+        for is_copied, group in groupby(found, key=lambda each: each[1] is not None):
+            if is_copied:
+                yield from (excerpt for _, excerpt in group if excerpt is not None)
+            else:
+                for batch in growing_batches(group):
+                    yield from self.log.commits(server, [session for session, _ in batch])
 
     def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
         """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""

@@ -176,7 +176,7 @@ def _format_events(commit: Commit, after: int, spec: PageSpec) -> tuple[Sequence
         return range(commit.at_us, commit.last_event_id + 1), commit.wire_texts
     event_ids: list[int] = []
     texts: list[str] = []
-    for event in commit.build_events(selection.candidates(commit.body)):
+    for event in commit.find_events(selection.candidates):
         if event.event_id > after and selection.selects(event):
             text = formatter(event) if formatter else event.wire_text
             if text:

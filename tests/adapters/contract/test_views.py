@@ -68,13 +68,33 @@ def test_put_new_record_is_returned_unchanged(views: Views) -> None:
         "[" + "1," * 2_000 + "1]",
         incompressible_text(1_100),
         incompressible_text(300_000),
+        incompressible_text(1_000_000),
     ],
-    ids=["number", "object", "non-ASCII", "escapes", "SQL", "sessions", "a little noise", "much noise"],
+    ids=["number", "object", "non-ASCII", "escapes", "SQL", "sessions", "some noise", "much noise", "several items"],
 )
 def test_put_stores_data_unchanged(views: Views, data: str) -> None:
     record = Record(VIEW, "/a", 1, data)
     assert views.put([ConditionalWrite(record, None)]) == []
     assert (views.get(VIEW, ["/a"]), list(views.range(VIEW, "", MAX_CHARACTER))) == ({"/a": record}, [record])
+
+
+def test_put_replaces_large_record_by_large_and_by_small_one(views: Views) -> None:
+    """Larger than an item of DynamoDB."""
+    others = [Record(VIEW, "/", 1, "first"), Record(VIEW, "/a ", 1, "last")]
+    views.put([ConditionalWrite(other, None) for other in others])
+    expected_version = None
+    for version, size in ((1, 900_000), (2, 1_300_000), (3, 700_000), (4, 100)):
+        record = Record(VIEW, "/a", version, incompressible_text(size, version))
+        assert views.put([ConditionalWrite(record, expected_version)]) == []
+        refused = ConditionalWrite(Record(VIEW, "/a", version + 1, incompressible_text(800_000, 9)), version + 5)
+        assert views.put([refused]) == [refused]
+        assert views.get(VIEW, ["/", "/a"]) == {"/": others[0], "/a": record}
+        assert list(views.range(VIEW, "", MAX_CHARACTER)) == [others[0], record, others[1]]
+        assert list(views.range(VIEW, "", MAX_CHARACTER, backwards=True)) == [others[1], record, others[0]]
+        expected_version = version
+    while views.drop(VIEW):
+        pass
+    assert list(views.range(VIEW, "", MAX_CHARACTER)) == []
 
 
 def test_get_returns_only_existing_items(views: Views) -> None:

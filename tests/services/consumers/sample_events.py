@@ -60,7 +60,7 @@ ODD_EVENTS: dict[str, list[Text]] = {
     "a file without a path": [(("scheduler", FILE, "FileBasedAdded"), "Order:", {})],
     "a file without a kind": [(("scheduler", FILE, "FileBasedAdded"), "/a", {})],
     "a file without a kind and path": [(("scheduler", FILE, "FileBasedAdded"), ":", {})],
-    "a state that is too large": [
+    "a very large state": [
         (
             ("scheduler", CHAIN, "JobChainNodeActionChanged"),
             "/chain",

@@ -17,8 +17,8 @@ from chalicelib.domain.views.block import BLOCK_BITS, time_item, time_item_range
 from chalicelib.domain.views.list_index import ROOT_ITEM, Entry, Root, Summary, decode_leaf, decode_node
 from chalicelib.domain.views.object_view import (
     ObjectView,
-    archived_sessions_item,
-    parse_archived_sessions,
+    Sessions,
+    archive_item,
 )
 from chalicelib.domain.views.projection import latest_positions
 from chalicelib.domain.views.record import (
@@ -168,13 +168,17 @@ def objects(views: Views, checkpoint: Checkpoint) -> dict[ObjectRef, tuple[State
 
 def chain(views: Views, checkpoint: Checkpoint, ref: ObjectRef) -> list[tuple[int, ...]]:
     """The sessions of an object, record by record, oldest first."""
+    return [part.numbers for part in session_parts(views, checkpoint, ref)]
+
+
+def session_parts(views: Views, checkpoint: Checkpoint, ref: ObjectRef) -> list[Sessions]:
+    """The sessions of an object with copies of its events, record by record, oldest first."""
     view = ObjectView.from_record(views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path])[ref.path])
-    links, last = [view.recent_sessions], view.archived_to
-    while last:
-        item = archived_sessions_item(ref, last)
-        last, sessions = parse_archived_sessions(views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item])
-        links.insert(0, sessions)
-    return links
+    parts = [view.recent]
+    while parts[0].after:
+        item = archive_item(ref, parts[0].after)
+        parts.insert(0, Sessions.from_record(views.get(checkpoint.view_name(SESSIONS_VIEW), [item])[item]))
+    return parts
 
 
 def latest(views: Views, checkpoint: Checkpoint) -> dict[EventType, tuple[int, int]]:
@@ -186,17 +190,18 @@ def latest(views: Views, checkpoint: Checkpoint) -> dict[EventType, tuple[int, i
 def all_records(views: Views, server: int) -> dict[str, list[tuple[str, int, str]]]:
     """All records of a server's current generation, and the projector's checkpoint.
 
-    The ordinals of objects depend on the lengths of the runs. Instead of the records of the list index, its current
-    entries are returned, which do not.
+    The ordinals of objects, and which of their sessions are in archive records, depend on the lengths of the runs.
+    Instead of the records of the list index, its current entries are returned, and instead of archive records all
+    sessions of each object, which do not.
     """
     checkpoint = load_checkpoint(PROJECTOR, server, views)
     (checkpoint_record,) = views.get(checkpoints_view(server), [PROJECTOR]).values()
-    kinds = [kind for kind in KINDS if kind != RUNS_VIEW and not kind.startswith(list_view(""))]
+    kinds = [kind for kind in KINDS if kind not in (RUNS_VIEW, SESSIONS_VIEW) and not kind.startswith(list_view(""))]
     records_by_kind = {kind: list(views.range(checkpoint.view_name(kind), "", MAX_CHARACTER)) for kind in kinds}
     return {
         "checkpoint": [(checkpoint_record.item, checkpoint.head.session, _without_time(checkpoint_record.data))],
         **{
-            kind: [(record.item, record.version, without_ordinals(record)) for record in records]
+            kind: [(record.item, record.version, _content(views, checkpoint, kind, record)) for record in records]
             for kind, records in records_by_kind.items()
         },
         **{
@@ -211,6 +216,16 @@ def _without_time(data: str) -> str:
     members = from_json(data)
     members.pop("s", None)
     return to_json(members).decode()
+
+
+def _content(views: Views, checkpoint: Checkpoint, kind: str, record: Record) -> str:
+    """The content of a record. Of an object: its state, its sessions and the copies of its events."""
+    prefix, _, collection = kind.partition(":")
+    if objects_view(collection) != kind or prefix == kind:
+        return without_ordinals(record)
+    parts = session_parts(views, checkpoint, ObjectRef(collection, record.item))
+    excerpts = {n: part.excerpts[n].numbered_texts for part in parts for n in part.numbers if n in part.excerpts}
+    return str((ObjectView.from_record(record).state, [n for part in parts for n in part.numbers], excerpts))
 
 
 def without_ordinals(record: Record) -> str:
