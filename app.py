@@ -25,7 +25,7 @@ from chalicelib.http.routes import (
     system,
 )
 from chalicelib.lambda_events import exports, sqs, streams
-from chalicelib.services.consumers.consumer import Consumer, RunSizes, catch_up, measure_lag
+from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import Ingester
@@ -164,7 +164,9 @@ _RUN_SIZES = RunSizes()
 """Lasts as long as the process, so that a run that timed out is smaller at the next invocation."""
 
 
-def _consume(consumer: Consumer, servers: Sequence[int], views: Views, lag_metric: str, context: Any) -> set[int]:
+def _consume(
+    consumer: Consumer | ClaimingConsumer, servers: Sequence[int], views: Views, lag_metric: str, context: Any
+) -> set[int]:
     """Run the consumer on each log. Returns the logs that need another run."""
     components = get_components()
     report_lag = measure_lag(lag_metric, components.clock, components.measure)

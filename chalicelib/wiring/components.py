@@ -12,7 +12,7 @@ from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
-from chalicelib.services.consumers.consumer import Consumer
+from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
@@ -71,7 +71,7 @@ class LogServices:
 class ConsumerServices:
     """Build the views, and do the work whose time has come."""
 
-    projector: Consumer
+    projector: ClaimingConsumer
     due: DueIndex
 
 

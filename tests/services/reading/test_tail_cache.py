@@ -183,7 +183,7 @@ def test_late_projector_of_replaced_views_hides_no_events(process: Process) -> N
     process.state_event_id()
     late = load_checkpoint(PROJECTOR, 1, process.views)
     rebuild(1, process.stored, process.views, lambda *_: None)
-    projector(process.views).handle(late, list(process.stored.read(1, PROJECTED)))
+    projector(process.views).handle(late, list(process.stored.read(1, PROJECTED)), lambda: None)
     assert process.sessions(KEY) == list(range(1, PROJECTED + 4))
     assert process.state_event_id() == 3_030
 
