@@ -60,6 +60,9 @@ class LogServices:
 
     reader: LogReader
     retention: Retention
+    """Which events readers may see."""
+    stored_retention: Retention
+    """Which commits are surely stored. The views are built from these."""
     notifier: ChangeNotifier
     appender: Appender
     publisher: Publisher
@@ -135,9 +138,12 @@ def build_log_services(
     publisher: Publisher,
 ) -> LogServices:
     organizations = Organizations(reader.log, appender, reader)
+    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events)
+    is_local = settings.store == "sqlite"
     return LogServices(
         reader=reader,
-        retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
+        retention=retention,
+        stored_retention=retention if is_local else Retention(reader.log, clock, settings.stored_s),
         notifier=notifier,
         appender=appender,
         publisher=publisher,

@@ -39,7 +39,7 @@ def build(settings: Settings, clock: Clock) -> Components:
     dynamodb = service_client(DYNAMODB)
     if telemetry is not None:
         dynamodb = MeteredClient(dynamodb, measure)
-    dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
+    dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.stored_s)
     views = DynamoViews(dynamodb, settings.views_table)
     stores = Stores(
         log=dynamo_log,

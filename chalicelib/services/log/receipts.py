@@ -4,14 +4,12 @@ A key is an append condition: fail if a commit with this key exists within 24 ho
 no second write is needed. The conditional write of the commit covers requests with the same key at the same time.
 """
 
-from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
+from chalicelib.domain.log.append import RECEIPT_STORED_S, Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, receipt_from_record
 from chalicelib.services.clock import wall_clock
 from chalicelib.services.ports import Clock, Receipts
 from chalicelib.services.reading.log_reader import LogReader
-
-MAX_CLOCK_SKEW_S = 3600
 
 
 class ProjectedReceipts:
@@ -30,7 +28,7 @@ class ProjectedReceipts:
         )
         receipt = None if record is None else receipt_from_record(record)
         # While the views are rebuilt, the commits after their checkpoint are many. Old ones do not matter.
-        expired_us = (self._clock() - (RECEIPT_TTL_S + MAX_CLOCK_SKEW_S) * 1000) * 1000
+        expired_us = (self._clock() - RECEIPT_STORED_S * 1000) * 1000
         start = checkpoint.head
         if start.last_event_id < expired_us:
             start = max(start, reader.position_at(server, expired_us), key=lambda head: head.session)
