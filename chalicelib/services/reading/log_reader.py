@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
-from chalicelib.domain.errors import BadInput, DamagedRecord, ViewsReset
+from chalicelib.domain.errors import BadInput, CommitsDeleted, DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
@@ -125,7 +125,7 @@ class LogReader:
 
         If records may be missing in the result, the current checkpoint is loaded, and the read is repeated if these
         views were lost or deleted. `is_complete` says that none are missing. It is also repeated if a part of the
-        views is damaged, which is then rebuilt.
+        views is damaged, which is then rebuilt, or if commits after the checkpoint are deleted.
         """
         failures = 0
         load = self._tails.checkpoint
@@ -139,7 +139,7 @@ class LogReader:
             except KeyError:
                 if load(server).follows(checkpoint):
                     raise
-            except (DamagedRecord, ViewsReset) as damage:
+            except (DamagedRecord, ViewsReset, CommitsDeleted) as damage:
                 failures += 1
                 if failures == MAX_DAMAGED_READS:
                     raise
