@@ -6,13 +6,14 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from chalicelib.adapters.sqlite import outbox as sqlite_outbox
+from chalicelib.adapters.sqlite import outbox_table
 from chalicelib.adapters.sqlite import views as sqlite_views
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.disposable import DisposableDatabase
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.log_upgrade import BATCH_COMMITS, upgrade_log
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.group_commit import GroupCommit
@@ -54,8 +55,8 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
     views_database = DisposableDatabase(folder / "views.sqlite", sqlite_views.SCHEMA)
     # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
     # outbox file.
-    outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
-    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(sqlite_outbox.upgrade,))
+    outbox_schema = f"{outbox_table.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(outbox_table.upgrade,))
     log = SqliteLog(database)
 
     def close() -> None:
@@ -67,7 +68,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
         log=log,
         views=sqlite_views.SqliteViews(views_database),
         progress=sqlite_views.SqliteViews(outbox_database),
-        outbox=sqlite_outbox.SqliteOutbox(outbox_database, clock),
+        outbox=SqliteOutbox(outbox_database, clock),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
         last_sessions=log.last_sessions,
