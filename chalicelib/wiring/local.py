@@ -21,6 +21,7 @@ from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, Receipts, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.tail_cache import TailCache
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, page_size
 
@@ -35,7 +36,8 @@ def build(settings: Settings, clock: Clock) -> Components:
     stores, receipts = _open_stores(settings.data_dir, clock)
     notifier = CommitNotifier()
     # A read of SQLite is faster than folding the commits after an earlier checkpoint.
-    reader = LogReader(stores.log, stores.views, page_size(settings), checkpoint_ttl_s=0)
+    tails = TailCache(stores.log, stores.views, checkpoint_ttl_s=0)
+    reader = LogReader(stores.log, stores.views, page_size(settings), tails)
     appender = Appender(stores.log, clock, reader=reader, receipts=receipts)
     publisher = Publisher(stores.log, GroupCommit(appender, on_commit=notifier.publish), request_ids())
     log = build_log_services(settings, clock, reader, notifier, appender, publisher)

@@ -15,6 +15,7 @@ from chalicelib.services.log.direct_appends import DirectAppends
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.tail_cache import TailCache
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import LogServices, build_log_services
 from tests.services.fakes import World, append
@@ -27,7 +28,7 @@ class Installation:
 
     def __init__(self, log: SqliteLog, views: SqliteViews, world: World) -> None:
         self.log, self.views, self.world = log, views, world
-        reader = LogReader(log, views, clock=world.clock)
+        reader = LogReader(log, views, tails=TailCache(log, views, clock=world.clock))
         receipts = ProjectedReceipts(reader, clock=world.clock)
         self.appender = Appender(log, world.clock, reader=reader, receipts=receipts)
         settings = Settings.from_environment({"STORE": "dynamodb", "RETENTION": "PT1H"})

@@ -59,7 +59,8 @@ class Process:
         self.stored, self.views = SqliteLog(database), CountingViews(views_database)
         self.log = CountingLog(self.stored)
         self.now_s = 0.0
-        self.reader = LogReader(self.log, self.views, clock=lambda: int(self.now_s * 1000))
+        tails = TailCache(self.log, self.views, clock=lambda: int(self.now_s * 1000))
+        self.reader = LogReader(self.log, self.views, tails=tails)
 
     def append(self, count: int) -> None:
         head = self.stored.head(1)
