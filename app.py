@@ -4,7 +4,6 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from chalicelib.domain.events.head import Head
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
@@ -25,14 +24,15 @@ from chalicelib.http.routes import (
     system,
 )
 from chalicelib.lambda_events import exports, sqs, streams
-from chalicelib.services.consumers.consumer import Consumer, RunSizes, catch_up, measure_lag
+from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
 from chalicelib.services.exports.report_events import report_link
 from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.queue_worker import as_delivery_queue, deliver_batch
 from chalicelib.services.ports import Views
-from chalicelib.wiring import Components, get_components
+from chalicelib.services.reading.retention import Retention
+from chalicelib.wiring import get_components
 from chalicelib.wiring.exports import report_publisher, table_exporter
 from chalicelib.wiring.queues import ingest_queue
 from chalicelib.wiring.reports import s3_pages
@@ -88,7 +88,8 @@ def project(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Update the views of the logs that the stream reports."""
     components = get_components()
     logs, views = streams.logs_to_project(event), components.stores.views
-    unfinished = _consume(components.consumers.projector, logs, views, "ProjectLag", context)
+    stored = components.log.stored_retention
+    unfinished = _consume(components.consumers.projector, logs, views, stored, "ProjectLag", context)
     return streams.partial_batch_response(event, unfinished)
 
 
@@ -97,7 +98,8 @@ def observe(event: dict[str, Any], context: Any) -> dict[str, Any]:
     """Put the notifications about new events of the logs that the stream reports into the outbox."""
     components = get_components()
     consumer, progress = components.notifications.matcher.consumer, components.stores.progress
-    unfinished = _consume(consumer, streams.logs_to_observe(event), progress, "ObserveLag", context)
+    retention = components.log.retention
+    unfinished = _consume(consumer, streams.logs_to_observe(event), progress, retention, "ObserveLag", context)
     return streams.partial_batch_response(event, unfinished)
 
 
@@ -164,7 +166,14 @@ _RUN_SIZES = RunSizes()
 """Lasts as long as the process, so that a run that timed out is smaller at the next invocation."""
 
 
-def _consume(consumer: Consumer, servers: Sequence[int], views: Views, lag_metric: str, context: Any) -> set[int]:
+def _consume(
+    consumer: Consumer | ClaimingConsumer,
+    servers: Sequence[int],
+    views: Views,
+    retention: Retention,
+    lag_metric: str,
+    context: Any,
+) -> set[int]:
     """Run the consumer on each log. Returns the logs that need another run."""
     components = get_components()
     report_lag = measure_lag(lag_metric, components.clock, components.measure)
@@ -175,7 +184,8 @@ def _consume(consumer: Consumer, servers: Sequence[int], views: Views, lag_metri
             server,
             components.stores.log,
             views,
-            _expired_head(components, server),
+            # The directory is kept completely.
+            None if server == DIRECTORY_SERVER else retention.boundary(server).head,
             report_lag,
             has_time=has_time,
             sizes=_RUN_SIZES,
@@ -189,8 +199,3 @@ def _deliverer() -> Deliverer:
     from chalicelib.wiring.notifications import build_deliverer  # noqa: PLC0415  (only this function needs templates)
 
     return build_deliverer(get_components())
-
-
-def _expired_head(components: Components, server: int) -> Head | None:
-    """The head before the first kept commit. The directory is kept completely."""
-    return None if server == DIRECTORY_SERVER else components.log.retention.boundary(server).head

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from chalicelib.domain import durations
+from chalicelib.domain.log.append import RECEIPT_STORED_S
 from chalicelib.domain.organizations.groups import Groups
 
 
@@ -114,7 +115,7 @@ class Settings:
     observers_file: Path
     """Observers that are configured at every start."""
     retention_s: float | None
-    """Events older than this are deleted. None: keep them."""
+    """Events older than this are hidden and deleted. None: keep them."""
     retention_events: int | None
     """Number of latest events that are kept. None: keep all."""
     exports: ExportSettings
@@ -129,6 +130,11 @@ class Settings:
     org_claim: str
     groups_claim: str
     groups: Groups
+
+    @property
+    def stored_s(self) -> float | None:
+        """After this time DynamoDB may delete a commit. Views that are rebuilt need its idempotency key until then."""
+        return None if self.retention_s is None else max(self.retention_s, RECEIPT_STORED_S)
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> Self:

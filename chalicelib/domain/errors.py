@@ -15,7 +15,8 @@ AnnalsError
 │   └── SessionTaken            the session is already committed
 ├── Busy                        too many concurrent writers: nothing was written
 ├── Unavailable                 the store or the token issuer did not respond: the outcome is unknown
-│   └── ViewsReset              the views were damaged and are empty now: read again
+│   ├── ViewsReset              the views were damaged and are empty now: read again
+│   └── CommitsDeleted          retention has deleted commits after the checkpoint: read again
 ├── Unwritable                  the disk is full or read-only: nothing was written
 ├── Unusable                    stored data is damaged or not from Annals
 │   ├── LogBroken               the stored log is inconsistent
@@ -111,6 +112,10 @@ class Unavailable(AnnalsError):
 
 class ViewsReset(Unavailable):
     """The file of the views was damaged and has been emptied. The log still has everything: read again."""
+
+
+class CommitsDeleted(Unavailable):
+    """Retention has deleted commits after the checkpoint that the reader used. The views contain them: read again."""
 
 
 class Unwritable(AnnalsError):

@@ -55,12 +55,12 @@ def parse_simple_append(body: bytes) -> tuple[str, ...] | None:
     try:
         events = _decoder.decode(body).events
         for event in events:
+            if not _is_valid_type(event.type):
+                return None
             if event.source_timestamp is not None:
                 event.source_timestamp = timestamps.iso(timestamps.parse(event.source_timestamp))
             if event.tags is not UNSET:
                 event.tags = list(dict.fromkeys(event.tags or ())) or UNSET
-        if not all(map(_is_valid_type, {event.type for event in events})):
-            return None
         lines = _encoder.encode_lines(events)
     except (MsgspecError, ValueError, RecursionError):
         return None

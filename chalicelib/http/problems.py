@@ -29,6 +29,7 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unavailable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.ViewsReset: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.CommitsDeleted: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Unwritable: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.NotDelivered: HTTPStatus.BAD_GATEWAY,
     errors.RateLimited: HTTPStatus.BAD_GATEWAY,

@@ -32,6 +32,7 @@ SSE: Headers = {"Content-Type": "text/event-stream", **DATA, "X-Accel-Buffering"
 IDEMPOTENT_REPLAYED: Headers = {"Idempotent-Replayed": "true"}
 RETURN_MINIMAL = "return=minimal"
 """The preference (RFC 7240) of publishers that do not need their events in the response."""
+MINIMAL_JSON: Headers = {**JSON, "Preference-Applied": RETURN_MINIMAL}
 
 POSITION_INTERVAL_US = 3_600_000_000
 """A stream without matching events sends its position after it has scanned events of this period."""
@@ -76,7 +77,7 @@ def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int 
     `event_count` is the number of the publisher's own events, which are the first of the commit. None: all of them.
     A minimal response has no events, only the position of the last one.
     """
-    headers = {**JSON, "Preference-Applied": RETURN_MINIMAL} if is_minimal else JSON
+    headers = MINIMAL_JSON if is_minimal else JSON
     match outcome:
         case Appended(commit, replayed):
             last_event_id = commit.at_us + (commit.event_count if event_count is None else event_count) - 1

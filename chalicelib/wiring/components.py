@@ -12,7 +12,7 @@ from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
-from chalicelib.services.consumers.consumer import Consumer
+from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
@@ -60,6 +60,9 @@ class LogServices:
 
     reader: LogReader
     retention: Retention
+    """Which events readers may see."""
+    stored_retention: Retention
+    """Which commits are surely stored. The views are built from these."""
     notifier: ChangeNotifier
     appender: Appender
     publisher: Publisher
@@ -71,7 +74,7 @@ class LogServices:
 class ConsumerServices:
     """Build the views, and do the work whose time has come."""
 
-    projector: Consumer
+    projector: ClaimingConsumer
     due: DueIndex
 
 
@@ -135,9 +138,12 @@ def build_log_services(
     publisher: Publisher,
 ) -> LogServices:
     organizations = Organizations(reader.log, appender, reader)
+    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events)
+    is_local = settings.store == "sqlite"
     return LogServices(
         reader=reader,
-        retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
+        retention=retention,
+        stored_retention=retention if is_local else Retention(reader.log, clock, settings.stored_s),
         notifier=notifier,
         appender=appender,
         publisher=publisher,

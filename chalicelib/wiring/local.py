@@ -6,13 +6,14 @@ from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
-from chalicelib.adapters.sqlite import outbox as sqlite_outbox
+from chalicelib.adapters.sqlite import outbox_table
 from chalicelib.adapters.sqlite import views as sqlite_views
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.disposable import DisposableDatabase
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.log_upgrade import BATCH_COMMITS, upgrade_log
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.group_commit import GroupCommit
@@ -20,6 +21,7 @@ from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, Receipts, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.tail_cache import TailCache
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, page_size
 
@@ -34,7 +36,8 @@ def build(settings: Settings, clock: Clock) -> Components:
     stores, receipts = _open_stores(settings.data_dir, clock)
     notifier = CommitNotifier()
     # A read of SQLite is faster than folding the commits after an earlier checkpoint.
-    reader = LogReader(stores.log, stores.views, page_size(settings), checkpoint_ttl_s=0)
+    tails = TailCache(stores.log, stores.views, checkpoint_ttl_s=0)
+    reader = LogReader(stores.log, stores.views, page_size(settings), tails)
     appender = Appender(stores.log, clock, reader=reader, receipts=receipts)
     publisher = Publisher(stores.log, GroupCommit(appender, on_commit=notifier.publish), request_ids())
     log = build_log_services(settings, clock, reader, notifier, appender, publisher)
@@ -54,8 +57,8 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
     views_database = DisposableDatabase(folder / "views.sqlite", sqlite_views.SCHEMA)
     # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
     # outbox file.
-    outbox_schema = f"{sqlite_outbox.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
-    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(sqlite_outbox.upgrade,))
+    outbox_schema = f"{outbox_table.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(outbox_table.upgrade,))
     log = SqliteLog(database)
 
     def close() -> None:
@@ -67,7 +70,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
         log=log,
         views=sqlite_views.SqliteViews(views_database),
         progress=sqlite_views.SqliteViews(outbox_database),
-        outbox=sqlite_outbox.SqliteOutbox(outbox_database, clock),
+        outbox=SqliteOutbox(outbox_database, clock),
         delete_commits=log.delete_up_to,
         has_external_writes=database.has_changed,
         last_sessions=log.last_sessions,

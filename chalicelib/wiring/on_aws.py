@@ -20,6 +20,7 @@ from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.tail_cache import TailCache
 from chalicelib.settings import Settings
 from chalicelib.wiring.components import (
     Components,
@@ -39,7 +40,7 @@ def build(settings: Settings, clock: Clock) -> Components:
     dynamodb = service_client(DYNAMODB)
     if telemetry is not None:
         dynamodb = MeteredClient(dynamodb, measure)
-    dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
+    dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.stored_s)
     views = DynamoViews(dynamodb, settings.views_table)
     stores = Stores(
         log=dynamo_log,
@@ -52,7 +53,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         close=lambda: None,
         has_copies_in_views=True,
     )
-    reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
+    reader = LogReader(dynamo_log, views, page_size(settings), TailCache(dynamo_log, views, clock=clock))
     receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
     appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
     notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)

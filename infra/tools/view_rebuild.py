@@ -41,7 +41,7 @@ def _logs(components: Components) -> Iterator[Organization]:
 def _rebuild(components: Components, log: Organization) -> None:
     # The directory has no retention.
     is_directory = log.server == DIRECTORY_SERVER
-    kept = Head(DIRECTORY_SERVER) if is_directory else components.log.retention.boundary(log.server).head
+    kept = Head(DIRECTORY_SERVER) if is_directory else components.log.stored_retention.boundary(log.server).head
     progress = Progress(log.name, components.stores.log.head(log.server).session, "commits")
     if rebuild_after(kept, components, progress.update):
         progress.finish(f"{log.name:20} views rebuilt")

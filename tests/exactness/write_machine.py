@@ -23,6 +23,7 @@ from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.tail_cache import TailCache
 from tests.exactness import strategies
 from tests.exactness.model import LogModel
 from tests.exactness.stores import (
@@ -236,7 +237,7 @@ class WriteMachine(RuleBasedStateMachine):
             self._hook()
 
         log, views = CountingLog(self.log, call_hook), RecordingViews(self.views, self.paths, call_hook)
-        return LogReader(log, views, clock=self.world.clock)
+        return LogReader(log, views, tails=TailCache(log, views, clock=self.world.clock))
 
     def _monotonic(self) -> float:
         return self.world.elapsed_s

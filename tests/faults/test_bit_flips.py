@@ -11,7 +11,8 @@ from typing import Any, cast
 
 import pytest
 
-from chalicelib.adapters.sqlite.outbox import PARKED, SENT, SqliteOutbox
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
+from chalicelib.adapters.sqlite.outbox_table import PARKED, SENT
 from chalicelib.domain.errors import AnnalsError, ViewsReset
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery

@@ -8,7 +8,8 @@ from typing import cast
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.adapters.sqlite.outbox import SCHEMA, SENT, SqliteOutbox
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
+from chalicelib.adapters.sqlite.outbox_table import SCHEMA, SENT
 from chalicelib.domain.errors import LogBroken, Unavailable, Unwritable
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first

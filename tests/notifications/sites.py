@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from chalicelib.adapters.sqlite.outbox import WAITING, SqliteOutbox, WaitingDelivery
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox, WaitingDelivery
+from chalicelib.adapters.sqlite.outbox_table import WAITING
 from chalicelib.domain.errors import NotDelivered
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import Delivery, DeliveryOutcome, Dropped, Mail, Message, SlackPost

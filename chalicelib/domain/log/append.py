@@ -17,7 +17,9 @@ MAX_EVENTS = 1_000
 MAX_BYTES = 350 * 1024
 MAX_IDEMPOTENCY_KEY_LENGTH = 256
 RECEIPT_TTL_S = 24 * 3600
-"""How long an idempotency key is stored."""
+"""How long an idempotency key is valid."""
+RECEIPT_STORED_S = RECEIPT_TTL_S + 3600
+"""How long an idempotency key is stored at least. Longer than it is valid, because the clocks of writers differ."""
 
 
 class AppendCondition(Model):

@@ -63,8 +63,8 @@ class Commit(_StoredCommit):
     def checksum(self) -> int:
         """CRC-32 of all fields. It is stored with the commit, and verified whenever the commit is read."""
         server, session, at_us, event_count, previous, request_id, body, before, by, key, digest = self
-        head = f"{server} {session} {at_us} {event_count} {previous} {before}\n{request_id}\n{by}\n{key}\n{digest}\n"
-        return crc32(body.encode(), crc32(head.encode()))
+        numbers = f"{server} {session} {at_us} {event_count} {previous} {before}"
+        return crc32(f"{numbers}\n{request_id}\n{by}\n{key}\n{digest}\n{body}".encode())
 
     def verify(self, checksum: int) -> "Commit":
         """Return the commit. Raises `LogBroken` if it does not have this checksum."""
@@ -127,20 +127,21 @@ class Appended(NamedTuple):
 
 def next_commit(head: Head, append: Append, now_ms: int) -> Commit:
     """The commit of `append` that follows `head`."""
-    commit = Commit(
-        server=head.server,
-        session=head.session + 1,
-        at_us=next_event_id(now_ms, head.last_event_id),
-        event_count=len(append.texts),
-        previous_event_id=head.last_event_id,
-        request_id=append.request_id,
-        body=join_body(append.texts),
-        before=head.position,
-        by=append.by,
-        idempotency_key=append.idempotency_key or "",
-        digest="" if append.idempotency_key is None else append.digest,
+    texts, key = append.texts, append.idempotency_key
+    commit = Commit(  # Names of the arguments would take a third of the time.
+        head.server,
+        head.session + 1,
+        next_event_id(now_ms, head.last_event_id),
+        len(texts),
+        head.last_event_id,
+        append.request_id,
+        join_body(texts),
+        head.position,
+        append.by,
+        key or "",
+        "" if key is None else append.digest,
     )
-    commit.__dict__["texts"] = list(append.texts)  # The lazy property would split the body again.
+    commit.__dict__["texts"] = list(texts)  # The lazy property would split the body again.
     return commit
 
 

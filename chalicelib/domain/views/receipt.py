@@ -8,14 +8,11 @@ from functools import partial
 
 from pydantic_core import from_json, to_json
 
-from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
+from chalicelib.domain.log.append import RECEIPT_STORED_S, Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.record import Checkpoint, Record
 
 RECEIPTS_VIEW = "receipt"
-
-_EXPIRY_MARGIN_S = 3600
-"""Records are kept longer than needed, because the clocks of writers differ."""
 
 
 def receipt_updates(
@@ -43,4 +40,4 @@ def expires_s(record: Record) -> int | None:
     """When a record is no longer needed, in seconds since 1970. None for records of other views."""
     if not record.view.endswith(f"/{RECEIPTS_VIEW}"):
         return None
-    return receipt_from_record(record).at_us // 1_000_000 + RECEIPT_TTL_S + _EXPIRY_MARGIN_S
+    return receipt_from_record(record).at_us // 1_000_000 + RECEIPT_STORED_S

@@ -14,7 +14,7 @@ from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import Checkpoint
 from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.healing import heal
-from chalicelib.services.consumers.run_claims import RunClaim, load_claim, put_claim
+from chalicelib.services.consumers.run_claims import Claim, RunClaim, RunTaken, load_claim, put_claim
 from chalicelib.services.ports import Clock, Measure, Views
 
 MAX_RUN_COMMITS = 200
@@ -31,11 +31,20 @@ class Consumer:
     name: str
     handle: Callable[[Checkpoint, Sequence[Commit]], Iterable[Checkpoint] | None]
     """Handle the commits. It either returns None when all is done, or yields each position up to which all is done."""
-    start_over: Callable[[int], None] | None = None
-    """If given, an interrupted run is always repeated with the same commits, also by other processes.
 
-    Called with the server if these commits are no longer stored.
+
+@dataclass(frozen=True, slots=True)
+class ClaimingConsumer:
+    """A consumer whose claimed runs are always repeated with the same commits, also by other processes."""
+
+    name: str
+    handle: Callable[[Checkpoint, Sequence[Commit], Claim], Iterable[Checkpoint]]
+    """Like the one of `Consumer`. It claims the run before its first write that depends on the end of the run.
+
+    A run that was not claimed may end elsewhere when it is repeated, so that a run that timed out can be halved.
     """
+    start_over: Callable[[int], None]
+    """Called with the server if the commits of a claimed run are no longer stored."""
 
 
 class CommitSource(Protocol):
@@ -92,7 +101,7 @@ class RunSizes:
 
 
 def run_once(
-    consumer: Consumer,
+    consumer: Consumer | ClaimingConsumer,
     server: int,
     log: CommitSource,
     views: Views,
@@ -104,11 +113,11 @@ def run_once(
     Commits up to `retention_head` are no longer kept and are skipped. Concurrent runs of the same consumer are safe:
     the first one advances the checkpoint, and the store refuses the write of the other.
     """
-    return len(_run(consumer, server, log, views, RunLimit(limit), retention_head).handled)
+    return len(_Runner(consumer, server, log, views, retention_head).run(RunLimit(limit)).handled)
 
 
 def catch_up(
-    consumer: Consumer,
+    consumer: Consumer | ClaimingConsumer,
     server: int,
     log: CommitSource,
     views: Views,
@@ -124,11 +133,11 @@ def catch_up(
     triggers the consumer again. A steady writer therefore does not keep it busy with runs of one or two commits.
     `report_last` gets the last commit handled, if any.
     """
-    sizes = sizes or RunSizes()
+    sizes, runner = sizes or RunSizes(), _Runner(consumer, server, log, views, retention_head, has_time)
     last = None
     while True:
         try:
-            run = _run(consumer, server, log, views, sizes.limit(consumer.name, server), retention_head, has_time)
+            run = runner.run(sizes.limit(consumer.name, server))
         except Unavailable:
             sizes.record_timeout(consumer.name, server)
             raise
@@ -155,61 +164,74 @@ class _Run:
     has_more: bool
 
 
-def _run(
-    consumer: Consumer,
-    server: int,
-    log: CommitSource,
-    views: Views,
-    limit: RunLimit,
-    retention_head: Head | None,
-    has_time: Callable[[], bool] = lambda: True,
-) -> _Run:
-    try:
-        return _run_undamaged(consumer, server, log, views, limit, retention_head, has_time)
-    except DamagedRecord as damaged:
-        heal(views, damaged)
-        return _Run([], has_more=False)
+@dataclass(frozen=True, slots=True)
+class _Runner:
+    """Runs a consumer on one log."""
 
+    consumer: Consumer | ClaimingConsumer
+    server: int
+    log: CommitSource
+    views: Views
+    retention_head: Head | None = None
+    has_time: Callable[[], bool] = lambda: True
 
-def _run_undamaged(
-    consumer: Consumer,
-    server: int,
-    log: CommitSource,
-    views: Views,
-    limit: RunLimit,
-    retention_head: Head | None,
-    has_time: Callable[[], bool],
-) -> _Run:
-    checkpoint = load_checkpoint(consumer.name, server, views)
-    head = checkpoint.head
-    if retention_head is not None and retention_head.session >= head.session:
-        head = retention_head
-    claim = RunClaim(head, 0) if consumer.start_over is None else load_claim(checkpoint, views)
-    if consumer.start_over is not None and claim.is_open(checkpoint):
-        if load_checkpoint(consumer.name, server, views).record_version != checkpoint.record_version:
-            # Another process has completed a run, and claimed this one with a later checkpoint.
-            return _run(consumer, server, log, views, limit, retention_head, has_time)
-        commits, is_full = _read_run(claim, log), True
-        if not commits:
-            consumer.start_over(server)
-            return _Run([], has_more=True)
-    else:
-        commits, is_full = _take(verify_contiguous(head, log.read(server, head.session, limit.commits)), limit)
+    def run(self, limit: RunLimit) -> _Run:
+        while True:
+            try:
+                return self._attempt(limit)
+            except RunTaken:
+                continue
+            except DamagedRecord as damaged:
+                heal(self.views, damaged)
+                return _Run([], has_more=False)
+
+    def _attempt(self, limit: RunLimit) -> _Run:
+        checkpoint = load_checkpoint(self.consumer.name, self.server, self.views)
+        if isinstance(self.consumer, ClaimingConsumer):
+            return self._attempt_claimed(self.consumer, checkpoint, limit)
+        commits, is_full = self._next_commits(checkpoint, limit)
         if not commits:
             return _Run([], has_more=False)
-        claim = replace(claim, start=head, end=commits[-1].session)
-        if consumer.start_over is not None and not put_claim(checkpoint, claim, views):
-            return _run(consumer, server, log, views, limit, retention_head, has_time)
-    end = commits[-1].head
-    for position in consumer.handle(checkpoint, commits) or [checkpoint.at(end)]:
-        write = position.to_write(consumer.name, checkpoint.record_version)
-        refused = views.put([write])
-        checkpoint = replace(position, record_version=write.record.version)
-        # After a refusal another process has moved the checkpoint. The next run starts there.
-        if refused or not has_time():
-            break
-    handled = [commit for commit in commits if commit.session <= checkpoint.head.session]
-    return _Run(handled, is_full or checkpoint.head.session < end.session)
+        positions = self.consumer.handle(checkpoint, commits) or [checkpoint.at(commits[-1].head)]
+        return self._store_positions(checkpoint, commits, positions, is_full)
+
+    def _attempt_claimed(self, consumer: ClaimingConsumer, checkpoint: Checkpoint, limit: RunLimit) -> _Run:
+        claim = load_claim(checkpoint, self.views)
+        if claim.is_open(checkpoint):
+            if load_checkpoint(consumer.name, self.server, self.views).record_version != checkpoint.record_version:
+                raise RunTaken  # Another process has completed a run, and claimed this one with a later checkpoint.
+            commits, is_full = _read_run(claim, self.log), True
+            if not commits:
+                consumer.start_over(self.server)
+                return _Run([], has_more=True)
+        else:
+            commits, is_full = self._next_commits(checkpoint, limit)
+            if not commits:
+                return _Run([], has_more=False)
+            claim = replace(claim, start=commits[0].previous_head, end=commits[-1].session)
+        positions = consumer.handle(checkpoint, commits, lambda: put_claim(checkpoint, claim, self.views))
+        return self._store_positions(checkpoint, commits, positions, is_full)
+
+    def _next_commits(self, checkpoint: Checkpoint, limit: RunLimit) -> tuple[list[Commit], bool]:
+        """The commits of the next run, and whether there may be more."""
+        head = checkpoint.head
+        if self.retention_head is not None and self.retention_head.session >= head.session:
+            head = self.retention_head
+        return _take(verify_contiguous(head, self.log.read(self.server, head.session, limit.commits)), limit)
+
+    def _store_positions(
+        self, checkpoint: Checkpoint, commits: Sequence[Commit], positions: Iterable[Checkpoint], is_full: bool
+    ) -> _Run:
+        """Move the checkpoint to each position as soon as it is reached."""
+        for position in positions:
+            write = position.to_write(self.consumer.name, checkpoint.record_version)
+            refused = self.views.put([write])
+            checkpoint = replace(position, record_version=write.record.version)
+            # After a refusal another process has moved the checkpoint. The next run starts there.
+            if refused or not self.has_time():
+                break
+        handled = [commit for commit in commits if commit.session <= checkpoint.head.session]
+        return _Run(handled, is_full or checkpoint.head.session < commits[-1].session)
 
 
 def _read_run(claim: RunClaim, log: CommitSource) -> list[Commit]:

@@ -27,10 +27,10 @@ from chalicelib.domain.views.record import (
 )
 from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.checkpoints import load_checkpoint
-from chalicelib.services.consumers.consumer import Consumer, run_once
+from chalicelib.services.consumers.consumer import ClaimingConsumer, run_once
 from chalicelib.services.consumers.healing import REBUILD, reset_views
 from chalicelib.services.consumers.object_projection import ObjectProjection
-from chalicelib.services.consumers.run_claims import load_claim
+from chalicelib.services.consumers.run_claims import Claim, ClaimingViews, load_claim
 from chalicelib.services.ports import Clock, Log, Views
 
 REPLACED_VIEWS_TTL_S = 300
@@ -60,21 +60,21 @@ def projector(
     with_copies: bool = True,
     enter_deadlines: EnterDeadlines = enter_nothing,
     clock: Clock = wall_clock,
-) -> Consumer:
+) -> ClaimingConsumer:
     """The consumer that keeps the views and the due index up to date, and deletes views that were replaced.
 
     With `with_copies` the views contain idempotency keys and small events, so that readers need not fetch commits.
     """
 
-    def handle(checkpoint: Checkpoint, commits: Sequence[Commit]) -> list[Checkpoint]:
-        projected = _project(checkpoint, commits, views, with_copies)
+    def handle(checkpoint: Checkpoint, commits: Sequence[Commit], claim: Claim) -> list[Checkpoint]:
+        projected = _project(checkpoint, commits, views, with_copies, claim)
         enter_deadlines(checkpoint.head.server, commits)
         is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
         if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):
             return [replace(projected, switched_at_ms=0)]
         return [projected]
 
-    return Consumer(PROJECTOR, handle, lambda server: reset_views(server, views))
+    return ClaimingConsumer(PROJECTOR, handle, lambda server: reset_views(server, views))
 
 
 def rebuild(
@@ -95,7 +95,7 @@ def rebuild(
     start = retention_head or Head(server)
     # The projector continues where the rebuild ends, so the rebuild enters the deadlines of its commits too.
     build = projector(views, with_copies, enter_deadlines).handle
-    builder = Consumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
+    builder = ClaimingConsumer(REBUILD, build, lambda _: _start_generation(REBUILD, start, views))
     if clock() - load_checkpoint(PROJECTOR, server, views).switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000:
         delete_replaced_views(server, views)
     _start_generation(builder.name, start, views)
@@ -121,8 +121,13 @@ def _start_generation(builder: str, start: Head, views: Views) -> None:
             return
 
 
-def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_copies: bool) -> Checkpoint:
-    """Update the indexes of the log, then the objects and their lists. Returns the new checkpoint."""
+def _project(
+    checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, with_copies: bool, claim: Claim
+) -> Checkpoint:
+    """Update the indexes of the log, then the objects and their lists. Returns the new checkpoint.
+
+    Records of the indexes may be ahead of the run. Objects and lists may not, so the run is claimed before they change.
+    """
     pending = updates(checkpoint, commits)
     if with_copies:
         pending |= receipt_updates(checkpoint, commits)
@@ -135,10 +140,13 @@ def _project(checkpoint: Checkpoint, commits: Sequence[Commit], views: Views, wi
             writes += (ConditionalWrite(new, version, expires_s(new)) for new in update(record))
         # Records that another projector has changed meanwhile are updated again.
         pending = {key: pending[key] for key in (_key(write.record) for write in views.put(writes))}
-    objects = ObjectProjection(checkpoint, commits, views, with_copies)
+    claiming_views = ClaimingViews(views, claim)
+    objects = ObjectProjection(checkpoint, commits, claiming_views, with_copies)
     try:
         objects.run()
+        claiming_views.claim()  # also if there was nothing to write
     except RunOutdated as outdated:
+        claiming_views.claim()  # Raises `RunTaken` if another projector has claimed a run meanwhile.
         # Another projector has completed the run, so the store refuses the checkpoint.
         if not _is_outdated(checkpoint, commits[-1].session, views):
             # Records of a list are missing, so the views start over.

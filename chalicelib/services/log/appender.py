@@ -239,10 +239,11 @@ class Appender:
         if append.condition is not None:
             self._check_condition(append, append.condition, base_head, plan)
         commit = next_commit(plan.new_heads.get(append.server, base_head), append, plan.now_ms)
-        if commit.last_event_id >= EVENT_ID_END:
+        head = commit.head
+        if head.last_event_id >= EVENT_ID_END:
             raise Busy("the clock is beyond the year 2255")
         plan.commits.append(commit)
-        plan.new_heads[append.server] = commit.head
+        plan.new_heads[append.server] = head
         return Appended(commit)
 
     def _base_head(self, server: int, plan: WritePlan) -> Head:

@@ -39,7 +39,8 @@ class Organizations:
 
     def server(self, name: str) -> int:
         """Server number of an organization. Raises `NoSuchOrganization`."""
-        self._load([name])
+        if name not in self._servers:
+            self._load([name])
         try:
             return self._servers[name]
         except KeyError:

@@ -77,15 +77,18 @@ def latest(
 
 
 def _latest_events(server: int, selection: Selection, reader: LogReader, retention: Retention) -> _LatestEvents:
-    checkpoint, positions = reader.read_views(server, lambda checkpoint: _positions(checkpoint, selection, reader))
-    tail: dict[EventType, Event] = {}
-    head = checkpoint.head
-    for commit in reader.tail(checkpoint.head):
-        tail.update((event.fields.type, event) for event in commit.events if selection.selects(event))
-        head = commit.head
-    positions |= {event_type: (event.id.session, event.id.instance) for event_type, event in tail.items()}
-    tail_by_position = {(event.id.session, event.id.instance): event for event in tail.values()}
-    return _LatestEvents(head, retention.boundary(server).event_id, positions, tail_by_position)
+    def read(checkpoint: Checkpoint) -> _LatestEvents:
+        positions = _positions(checkpoint, selection, reader)
+        tail: dict[EventType, Event] = {}
+        head = checkpoint.head
+        for commit in reader.tail(checkpoint.head):
+            tail.update((event.fields.type, event) for event in commit.events if selection.selects(event))
+            head = commit.head
+        positions |= {event_type: (event.id.session, event.id.instance) for event_type, event in tail.items()}
+        tail_by_position = {(event.id.session, event.id.instance): event for event in tail.values()}
+        return _LatestEvents(head, retention.boundary(server).event_id, positions, tail_by_position)
+
+    return reader.read_views(server, read)[1]
 
 
 def _drop_superseded(logs: Sequence[_LatestEvents], reader: LogReader) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
-from chalicelib.domain.errors import BadInput, DamagedRecord, ViewsReset
+from chalicelib.domain.errors import BadInput, CommitsDeleted, DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
@@ -29,13 +29,12 @@ from chalicelib.domain.views.record import (
     Record,
     objects_view,
 )
-from chalicelib.services.clock import wall_clock
 from chalicelib.services.consumers.healing import heal
-from chalicelib.services.ports import Clock, Log, Views
+from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
 from chalicelib.services.reading.session_index import FoundSession, SessionIndex, session_lists
-from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, TailCache
+from chalicelib.services.reading.tail_cache import TailCache
 
 T = TypeVar("T")
 
@@ -90,17 +89,12 @@ class LogReader:
     """Reads the logs, with the help of views. Results are exact even if the views lag behind."""
 
     def __init__(
-        self,
-        log: Log,
-        views: Views,
-        page_size: SizeLimit = UTF8_PAGE,
-        checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
-        clock: Clock = wall_clock,
+        self, log: Log, views: Views, page_size: SizeLimit = UTF8_PAGE, tails: TailCache | None = None
     ) -> None:
         self.log = log
         self.views = views
         self.page_size = page_size
-        self._tails = TailCache(log, views, checkpoint_ttl_s, clock)
+        self._tails = tails or TailCache(log, views)
         self._pages: dict[Hashable, Page] = {}
 
     def cached_page(self, key: Hashable, read: Callable[[], Page]) -> Page:
@@ -125,7 +119,7 @@ class LogReader:
 
         If records may be missing in the result, the current checkpoint is loaded, and the read is repeated if these
         views were lost or deleted. `is_complete` says that none are missing. It is also repeated if a part of the
-        views is damaged, which is then rebuilt.
+        views is damaged, which is then rebuilt, or if commits after the checkpoint are deleted.
         """
         failures = 0
         load = self._tails.checkpoint
@@ -139,7 +133,7 @@ class LogReader:
             except KeyError:
                 if load(server).follows(checkpoint):
                     raise
-            except (DamagedRecord, ViewsReset) as damage:
+            except (DamagedRecord, ViewsReset, CommitsDeleted) as damage:
                 failures += 1
                 if failures == MAX_DAMAGED_READS:
                     raise

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.errors import CommitsDeleted, LogBroken
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint
@@ -113,7 +113,10 @@ class TailCache:
         return checkpoint
 
     def read(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
-        """The commits after `head`, in order, at most `limit`. Raises `LogBroken` if one is missing."""
+        """The commits after `head`, in order, at most `limit`.
+
+        Raises `LogBroken` if one is missing, or `CommitsDeleted` if retention has deleted it.
+        """
         with self._lock:
             cached = self._logs.get(head.server)
             known = (cached.commits_after(head) if cached else None) or []
@@ -128,10 +131,12 @@ class TailCache:
             for commit in verify_contiguous(end, self._log.read(head.server, end.session, limit)):
                 self._add(commit)
                 yield commit
-        except LogBroken:
+        except LogBroken as broken:
             # If an older copy of the log was restored, the cached commits are not part of it.
             with self._lock:
                 self._forget(head.server)
+            if self._log.start(head.server).session > end.session:
+                raise CommitsDeleted(f"commits after session {end.session} are deleted") from broken
             raise
 
     def known_position(self, server: int, event_id: int) -> Head | None:

@@ -129,8 +129,8 @@ class OrganizationRemoval:
 
     def _expired_head(self, server: int) -> Head:
         """The head before the first kept commit. Not cached, because `delete` changes it."""
-        retention_s = self.components.settings.retention_s
-        retention = Retention(self.components.stores.log, self.components.clock, retention_s)
+        stored_s = self.components.settings.stored_s
+        retention = Retention(self.components.stores.log, self.components.clock, stored_s)
         return retention.boundary(server).head
 
     def _all_observer_names(self, server: int) -> Iterator[str]:

@@ -17,7 +17,8 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, cast
 
 from chalicelib.adapters.mail.message import now_ms
-from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SENT, WAITING, SqliteOutbox, WaitingDelivery
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox, WaitingDelivery
+from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SENT, WAITING
 from chalicelib.domain.errors import AnnalsError
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first

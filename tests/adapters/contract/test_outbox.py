@@ -16,7 +16,8 @@ from chalicelib.adapters.aws.protocol import ServiceClient
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.adapters.sqlite.outbox import SCHEMA, SqliteOutbox
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
+from chalicelib.adapters.sqlite.outbox_table import SCHEMA
 from chalicelib.domain.notifications.delivery import Delivery, DeliveryFailed, Dropped, Parked, Postponed
 from chalicelib.lambda_events import sqs
 from chalicelib.services.notifications.deliverer import Deliverer

@@ -10,7 +10,8 @@ import pytest
 
 from chalicelib.adapters.mail.message import now_ms
 from chalicelib.adapters.sqlite.database import Database
-from chalicelib.adapters.sqlite.outbox import DROPPED, PARKED, SCHEMA, SENT, WAITING, SqliteOutbox, upgrade
+from chalicelib.adapters.sqlite.outbox import SqliteOutbox
+from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SCHEMA, SENT, WAITING, upgrade
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.views.record import Record
@@ -165,6 +166,13 @@ def test_damaged_delivery_is_put_aside_and_others_are_sent(
     worker.stop()
     assert deliverer.sent == deliveries[1:]
     assert caplog.messages == ["delivery 1 in outbox.sqlite is damaged and is not sent. Run `annals check`"]
+
+
+def test_observer_name_that_is_not_utf8_stops_no_other_observer(outbox: SqliteOutbox, tmp_path: Path) -> None:
+    outbox.put([a_delivery(1, observer=observer) for observer in ("a", "m", "z")])
+    with closing(apsw.Connection(str(tmp_path / "outbox.sqlite"))) as connection:
+        connection.execute("UPDATE delivery SET observer = CAST(x'6dff' AS TEXT) WHERE observer = 'm'")
+    assert list(outbox.observers_with_due_work(LATE_MS)) == [(1, "a"), (1, "z")]
 
 
 def test_damaged_parked_delivery_is_neither_listed_nor_sent(outbox: SqliteOutbox, tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def test_projecting_twice_changes_nothing(log: Log, views: Views) -> None:
     records = all_records(views, 1)
     catch_up(projector(views), 1, log, views)
     for start in range(0, 20, 4):
-        projector(views).handle(Checkpoint(Head(1)), commits[start : start + 7])
+        projector(views).handle(Checkpoint(Head(1)), commits[start : start + 7], lambda: None)
     assert all_records(views, 1) == records
 
 

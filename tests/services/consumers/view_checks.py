@@ -37,7 +37,7 @@ from chalicelib.domain.views.record import (
     objects_view,
 )
 from chalicelib.services.consumers.checkpoints import load_checkpoint
-from chalicelib.services.consumers.consumer import Consumer, catch_up, run_once
+from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch
@@ -316,7 +316,7 @@ def crash() -> None:
 
 def other_run(log: Log, views: Views, server: int, limit: int) -> Callable[[], int]:
     """A run of another projector."""
-    other: Consumer = projector(views)
+    other = projector(views)
     return lambda: run_once(other, server, log, views, limit)
 
 

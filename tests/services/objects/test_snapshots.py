@@ -30,7 +30,7 @@ def test_past_snapshot_with_views_ahead_counts_events_once(
         appender.append(Append(1, encode_within_limits([JOB_VOCABULARY.new_event(native)]), f"{n}")).commit
         for n, native in enumerate((create(1), *[progress(1, log={"message": "a line"})] * 3))
     ]
-    projector(sqlite_views).handle(load_checkpoint(PROJECTOR, 1, sqlite_views), commits[:3])
+    projector(sqlite_views).handle(load_checkpoint(PROJECTOR, 1, sqlite_views), commits[:3], lambda: None)
     reader, kept = LogReader(log, sqlite_views), RetentionBoundary(Head(1), 0)
     states = [past_snapshot(reader, 1, ObjectRef("job", "/1"), at.last_event_id, kept) for at in commits]
     assert [(state.event_id, state.state_of("/1")["logCount"]) for state in states] == [

@@ -8,9 +8,10 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
-from chalicelib.domain.errors import LogBroken
+from chalicelib.domain.errors import CommitsDeleted, LogBroken
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import Selection
@@ -20,9 +21,12 @@ from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.consumers.projector import delete_replaced_views, projector, rebuild
+from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.objects.snapshots import object_snapshot, snapshot
 from chalicelib.services.reading import tail_cache
+from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, MAX_TAIL_COMMITS, TailCache
 from tests.builders import a_commit
 from tests.exactness.stores import CountingLog
@@ -55,7 +59,8 @@ class Process:
         self.stored, self.views = SqliteLog(database), CountingViews(views_database)
         self.log = CountingLog(self.stored)
         self.now_s = 0.0
-        self.reader = LogReader(self.log, self.views, clock=lambda: int(self.now_s * 1000))
+        tails = TailCache(self.log, self.views, clock=lambda: int(self.now_s * 1000))
+        self.reader = LogReader(self.log, self.views, tails=tails)
 
     def append(self, count: int) -> None:
         head = self.stored.head(1)
@@ -183,7 +188,7 @@ def test_late_projector_of_replaced_views_hides_no_events(process: Process) -> N
     process.state_event_id()
     late = load_checkpoint(PROJECTOR, 1, process.views)
     rebuild(1, process.stored, process.views, lambda *_: None)
-    projector(process.views).handle(late, list(process.stored.read(1, PROJECTED)))
+    projector(process.views).handle(late, list(process.stored.read(1, PROJECTED)), lambda: None)
     assert process.sessions(KEY) == list(range(1, PROJECTED + 4))
     assert process.state_event_id() == 3_030
 
@@ -237,6 +242,41 @@ def test_reads_after_retention_deleted_cached_commits_are_exact(process: Process
     process.stored.delete_up_to(1, PROJECTED + 2)
     process.append(1)
     assert object_snapshot(process.reader, 1, ORDER).event_id == 3_040
+
+
+def test_latest_is_read_again_after_commits_were_deleted(process: Process) -> None:
+    """The process remembers a checkpoint. The commits after it are projected, then retention deletes them."""
+    retention = Retention(process.stored, lambda: 0)
+    latest([1], TYPE, process.reader, retention, max_events=9)
+    process.append(9)
+    process.project()
+    process.append(1)
+    process.stored.delete_up_to(1, PROJECTED + 9)
+    assert latest([1], TYPE, process.reader, retention, max_events=9).event_id == process.stored.head(1).last_event_id
+
+
+def test_key_is_read_again_after_commits_were_deleted(process: Process) -> None:
+    receipts = ProjectedReceipts(process.reader, clock=lambda: 0)
+    receipts.receipt(1, "k")
+    head = process.stored.head(1)
+    process.append(9)
+    keyed = a_commit(head.session + 10, at=10_000, prev=head.last_event_id + 90)
+    process.stored.append([keyed._replace(idempotency_key="k", digest="d")])
+    process.project()
+    process.stored.append([a_commit(head.session + 11, at=20_000, prev=keyed.last_event_id)])
+    process.stored.delete_up_to(1, keyed.session)
+    assert receipts.receipt(1, "k") == Receipt("d", keyed.session, 10_000)
+
+
+def test_deleted_commits_do_not_make_log_broken(process: Process) -> None:
+    process.state_event_id()
+    process.append(9)
+    process.project()
+    process.append(1)
+    process.stored.delete_up_to(1, PROJECTED + 9)
+    with pytest.raises(CommitsDeleted):
+        object_snapshot(process.reader, 1, ORDER)
+    assert object_snapshot(process.reader, 1, ORDER).event_id == process.stored.head(1).last_event_id
 
 
 def test_older_copy_of_log_ends_use_of_cached_commits(process: Process, database: Database) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import apsw
 
-from chalicelib.adapters.sqlite import outbox
+from chalicelib.adapters.sqlite import outbox_table
 from chalicelib.adapters.sqlite.views import read_damaged
 from infra.server.commands.check.findings import OUTBOX, Finding
 from infra.server.commands.check.sqlite_file import READ_ERRORS, open_read_only
@@ -27,5 +27,5 @@ def _wrong_checksums(connection: apsw.Connection, file: str) -> Iterator[Finding
     for view, item in read_damaged(connection):
         yield Finding(file, f"record '{item}' of view '{view}' is damaged: its checksum is wrong")
     if file == OUTBOX:
-        for n in outbox.read_damaged(connection):
+        for n in outbox_table.read_damaged(connection):
             yield Finding(file, f"delivery {n} is damaged: its checksum is wrong, and it is not sent")

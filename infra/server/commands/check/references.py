@@ -15,7 +15,11 @@ GENERATION = 2**44
 """A checkpoint is the session plus a multiple of this, the generation of the views."""
 
 _CHECKPOINTS = "SELECT view, item, \"to\", data FROM record WHERE view LIKE '%/checkpoint'"
-_DELIVERIES = "SELECT server, max(session) FROM delivery GROUP BY server"
+_DELIVERIES = """
+SELECT server, max(session) FROM delivery
+WHERE typeof(server) = 'integer' AND typeof(session) = 'integer' GROUP BY server
+"""
+"""A damaged row may have values of other types. The check of its checksum reports it."""
 
 
 @dataclass(frozen=True, slots=True)
