@@ -65,7 +65,7 @@ def order_statistics_changed(
             event_id, statistics = order_statistics(reader, server, query)
             return NonEmpty(event_id, [changed_event_text(event_id, statistics_query.event_name, statistics)])
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt)) is None:
+        if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt, is_expensive=True)) is None:
             return Empty(head.last_event_id)
     raise AssertionError("count() does not end")
 
