@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from chalice.app import Blueprint, Response
+from pydantic_core import to_json
 
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.domain.organizations.organization import inbox_log
@@ -19,6 +20,9 @@ from chalicelib.services.notifications.retry import retry_parked
 
 routes = Blueprint(__name__)
 
+MAX_OBSERVERS = 1_000
+"""Limit of the observers in the response, unless the caller gives another."""
+
 
 @routes.route("/observers", methods=["GET"], **authorizer.AUTHENTICATED)
 @route_doc("observers", {200: "Observers"}, query=observer_parameters.ObserversParameters)
@@ -28,10 +32,17 @@ def get_observers() -> Response:
     context = access.reader()
     params = requests.query(observer_parameters.ObserversParameters, context.request)
     observers = _permissions(context).visible_observers(context.server, _actor(context))
-    if params.limit is not None or params.after:
+    if params.limit is not None or params.after or len(observers) > MAX_OBSERVERS:
         observers = sorted(observers, key=lambda observer: observer.name)
-        observers = [observer for observer in observers if observer.name > params.after][: params.limit]
-    return responses.json_response({"observers": [_observer_json(context, observer) for observer in observers]})
+        observers = [observer for observer in observers if observer.name > params.after]
+    page, size_bytes = list[dict[str, Any]](), 0
+    page_size = context.components.log.reader.page_size
+    for observer in observers[: params.limit or MAX_OBSERVERS]:
+        if size_bytes > page_size.max_bytes:
+            break
+        page.append(_observer_json(context, observer))
+        size_bytes += page_size.measure([to_json(page[-1]).decode()])
+    return responses.json_response({"observers": page, "moreFollows": len(page) < len(observers)})
 
 
 @routes.route("/observers/{name}", methods=["GET"], **authorizer.AUTHENTICATED)
