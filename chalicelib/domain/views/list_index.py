@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 from pydantic_core import from_json, to_json
@@ -202,8 +203,12 @@ def decode_leaf(record: Record) -> Leaf:
 def select_entries(record: Record, list_filter: ListFilter, session: int) -> list[tuple[int, Entry]]:
     """The selected entries of a leaf that are current at `session`, the end of a run, each with its place.
 
-    Searches for rare objects read many leaves, so entries are only created from selected rows.
+    Searches for rare objects read many leaves. So a leaf is only parsed if its text contains the facets, and entries
+    are only created from selected rows.
     """
+    facets = (list_filter.state, list_filter.result, list_filter.type, list_filter.node, list_filter.author)
+    if not all(text in record.data for text in _adjacent_facets(facets)):
+        return []
     rows: list[tuple[int, list[Any]]] = list(enumerate(from_json(record.data)))
     for name in ("state", "result", "type", "node", "author"):
         value, column = getattr(list_filter, name), Entry._fields.index(name)
@@ -260,6 +265,13 @@ def replace_entries(leaf: Leaf, first: int, replaced: Mapping[int, int], added: 
         for ordinal, entry in enumerate(leaf, start=first)
     )
     return (*entries, *added)
+
+
+@lru_cache(maxsize=256)
+def _adjacent_facets(facets: tuple[str | None, ...]) -> tuple[str, ...]:
+    """The JSON of each run of facets that follow one another in a row. None separates runs."""
+    groups = groupby(facets, key=lambda value: value is not None)
+    return tuple(to_json(list(group)).decode()[1:-1] for is_given, group in groups if is_given)
 
 
 def _counted_type(name: str, types: Mapping[str, int]) -> str:
