@@ -1,7 +1,7 @@
 """Responses of Lambda functions fit into 6 MB as the runtime encodes them, whatever the alphabet."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -52,15 +52,14 @@ def call(
     path: str,
     accept: str = "application/json",
     resource: str = "",
-    parameters: Mapping[str, str] | None = None,
     **query: str,
 ) -> dict[str, Any]:
     """Call the function and check the size of its response in both forms of the runtime's encoder."""
     event = request("GET", path, headers={"accept": accept}, query=query)
     if resource:
         collection = path.rpartition("/")[2]
-        parameters = parameters or {"collection": collection, "number": collection}
-        event |= {"resource": resource, "pathParameters": parameters}
+        names = {"collection": path.split("/")[resource.count("/", 0, resource.find("{"))], "number": collection}
+        event |= {"resource": resource, "pathParameters": names}
         event["requestContext"]["resourcePath"] = resource
     response: dict[str, Any] = app.app(event, Context())
     assert len(json.dumps(response).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
@@ -151,13 +150,14 @@ def test_large_object_is_refused_or_in_pages(components: wiring.Components) -> N
     for n, native in enumerate((create(1), *lines)):
         texts = encode_within_limits([JOB_VOCABULARY.new_event(native)])
         components.log.appender.append(Append(SERVER, texts, f"line{n}"))
-    response = call("/objects/job/1", resource="/objects/{collection}/{path+}", parameters={"collection": "job"})
+    response = call("/objects/job/1", resource="/objects/{collection}/{path+}")
     assert response["statusCode"] == 400
     assert "or the events of an object instead of its details" in json.loads(response["body"])["detail"]
-    logs, after = 0, "0"
-    while after is not None:
-        page = json.loads(call("/jobs/1", resource="/jobs/{number}", after=after)["body"])
-        logs, after = logs + len(page["logs"]), None if "next" not in page else str(page["next"])
+    logs = 0
+    page: dict[str, Any] = {"next": 0}
+    while "next" in page:
+        page = json.loads(call("/jobs/1", resource="/jobs/{number}", after=str(page["next"]))["body"])
+        logs += len(page["logs"])
     assert logs == 20
 
 
