@@ -32,13 +32,13 @@ _numbers = count(1)
 class Server:
     """One server process with its own data directory."""
 
-    def __init__(self, data_dir: Path, **environment: str) -> None:
+    def __init__(self, data_dir: Path, module: str = "infra.server", **environment: str) -> None:
         self.data_dir = data_dir
         data_dir.mkdir(parents=True, exist_ok=True)
         self._output = data_dir / "output.txt"
         with self._output.open("ab") as errors:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "infra.server"],
+                [sys.executable, "-m", module],
                 cwd=ROOT,
                 env=_environment(data_dir, environment),
                 stdout=subprocess.PIPE,
@@ -161,9 +161,9 @@ class Member:
 
 
 @contextmanager
-def run_server(data_dir: Path, **environment: str) -> Iterator[Server]:
+def run_server(data_dir: Path, module: str = "infra.server", **environment: str) -> Iterator[Server]:
     """A server that ends with the block."""
-    server = Server(data_dir, **environment)
+    server = Server(data_dir, module, **environment)
     try:
         yield server
     finally:

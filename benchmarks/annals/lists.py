@@ -1,14 +1,17 @@
 """Latency of lists on SQLite, and their read units on DynamoDB, by number of jobs.
 
 Runs in this process. Each job is created and finished later. A few fail, and a few stay open.
+`python -m benchmarks.annals.lists 10000 100000 1000000` measures these sizes without storing the results.
 """
 
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from statistics import median
+from tempfile import TemporaryDirectory
 
 from benchmarks.aws.dynamodb_units import MeteredLog, MeteredViews, open_stores
 from benchmarks.report.results import Row, Table
@@ -55,9 +58,8 @@ def measure(directory: Path, sizes: tuple[int, ...] = SIZES) -> Iterator[Table]:
         views = SqliteViews(Database(folder / "views.sqlite", SCHEMA, durable=False))
         _fill(log, jobs)
         catch_up(projector(views), _SERVER, log, views)
-        yield Table(
-            f"a list of {PAGE} of {jobs:,} jobs", tuple(_rows(*open_stores(folder), LogReader(log, views), jobs))
-        )
+        rows = tuple(_rows(*open_stores(folder), LogReader(log, views), jobs))
+        yield Table(f"a list of {PAGE} of {jobs:,} jobs", rows)
 
 
 def _rows(log: MeteredLog, views: MeteredViews, reader: LogReader, jobs: int) -> Iterator[Row]:
@@ -114,3 +116,16 @@ def _fill(log: SqliteLog, jobs: int) -> None:
 def _event(name: str, job: int, **more: str) -> NewEvent:
     facts = {"event": name, "node": f"n{job % 40}", "id": job, "type": f"type {job % 21}", **more}
     return new_event({**facts, "params": {"path": f"/data/{job}"}, "props": {"author": f"user {job % 11}"}})
+
+
+def main() -> None:
+    sizes = tuple(map(int, sys.argv[1:])) or SIZES
+    with TemporaryDirectory() as folder:
+        began = time.monotonic()
+        for table in measure(Path(folder), sizes):
+            print(f"{table}\n\nfilled and measured in {time.monotonic() - began:.0f} s\n", flush=True)
+            began = time.monotonic()
+
+
+if __name__ == "__main__":
+    main()

@@ -12,16 +12,19 @@ from chalicelib.domain.timestamps import Timestamp
 
 
 class ObserversParameters(Model):
-    """The query of the observers. With `limit` they are ordered by name. The next page starts after the last name."""
+    """The query of the observers. With `limit` they are ordered by name. The next page starts after the last name.
 
-    after: str = ""
+    So they are without it, if there are more than 1,000.
+    """
+
+    after: Annotated[str, Field(max_length=200)] = ""
     limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] | None = None
 
 
 class FailuresParameters(Model):
     """The query of an observer's failures."""
 
-    after: str = ""
+    after: Annotated[str, Field(max_length=1_000)] = ""
     limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 100
 
 

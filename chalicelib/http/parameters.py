@@ -235,9 +235,24 @@ class PushFeedParameters(Model):
 
 
 class PushJobsParameters(Model):
-    """The query of the list of push jobs."""
+    """The query of the list of push jobs. The next page starts after the id of the last job."""
 
     limit: Annotated[WholeNumber, Field(ge=1, le=10_000)] = 1_000
+    after: Annotated[str, Field(max_length=200)] = ""
+
+
+class PartsParameters(Model):
+    """The query of an object with a long list of parts. The next page starts after that many parts."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=10_000)] = 10_000
+    after: Annotated[WholeNumber, Field(ge=0, lt=2**40)] = 0
+
+
+class ReportsParameters(Model):
+    """The query of the reports. The next page is before the `eventId` of the last report."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 100
+    before: EventId | None = None
 
 
 class TicketParameters(Model):

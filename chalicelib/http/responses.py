@@ -152,9 +152,9 @@ def query_page(page: Page) -> Response:
     return Response(text, JSON, 200)
 
 
-def object_list(event_id: int, states: Iterable[State], name: str) -> Response:
-    """A snapshot of several objects, listed under `name`."""
-    return json_response({name: list(states), "eventId": event_id})
+def object_list(event_id: int, texts: Iterable[str], name: str) -> Response:
+    """A snapshot of several objects, which are JSON texts, listed under `name`."""
+    return Response(f'{{"{name}":[{",".join(texts)}],"eventId":{event_id}}}', JSON, 200)
 
 
 def object_page(event_id: int, texts: Iterable[str], cursor: Cursor | None, name: str) -> Response:

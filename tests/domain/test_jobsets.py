@@ -286,3 +286,16 @@ def test_finish_and_clean_events_always_follow_vocabulary(native: list[Json]) ->
     ends = [clean_event(state), *([finish_event(state)] if is_finish_due(state) else [])]
     for event in commit_events([JOB_VOCABULARY.new_event(end) for end in ends]):
         assert JOB_VOCABULARY.native_json(event) is not None
+
+
+def test_total_replaces_number_of_planned_jobs() -> None:
+    events = [create_set(7, [], total=2), create(1, 7), finish(1, 7)]
+    for state in stored_and_full_state(events):
+        assert (state["total"], state["finished"], is_finish_due(state)) == (2, 1, False)
+    assert all(map(is_finish_due, stored_and_full_state([*events, finish(2, 7)])))
+
+
+@pytest.mark.parametrize("total", [0, 1, 1_000_001, "two"])
+def test_invalid_total_is_refused(total: object) -> None:
+    with pytest.raises(ValueError, match="total"):
+        JOB_VOCABULARY.new_event(create_set(7, 2, total=total))

@@ -159,7 +159,15 @@ FINISHED = {"TYPE": "OrderFinished", **ORDER, "nodeId": "A"}
 
 def order(state: str, **more: Any) -> ObjectSummary:
     return ObjectSummary(
-        "/a/chain,1", "/a/chain,1", state, "1 at A", updated_at=START, parent="/a/chain", node="A", **more
+        "/a/chain,1",
+        "/a/chain,1",
+        state,
+        "1 at A",
+        updated_at=START,
+        parent="/a/chain",
+        type="AdHoc",
+        node="A",
+        **more,
     )
 
 
@@ -172,7 +180,9 @@ TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
         (
             "order",
             [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}],
-            ObjectSummary("/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain", node="A"),
+            ObjectSummary(
+                "/a/chain,1", "/a/chain,1", "NotPlanned", "1 at A", parent="/a/chain", type="AdHoc", node="A"
+            ),
         ),
         (
             "order",
@@ -182,7 +192,9 @@ TASK = {"key": {"jobPath": "/a/job", "taskId": "9"}}
         (
             "order",
             [{"TYPE": "OrderStarted", **ORDER}, {"TYPE": "OrderSuspended", **ORDER}],
-            ObjectSummary("/a/chain,1", "/a/chain,1", "Suspended", "1", updated_at=START, parent="/a/chain"),
+            ObjectSummary(
+                "/a/chain,1", "/a/chain,1", "Suspended", "1", updated_at=START, parent="/a/chain", type="AdHoc"
+            ),
         ),
         ("order", [{"TYPE": "OrderAdded", **ORDER, "nodeId": "A"}, {"TYPE": "OrderRemoved", **ORDER}], None),
         ("order", [*STEP, ERROR, FINISHED], order("NotPlanned", result="failure")),

@@ -125,7 +125,7 @@ def test_reports_are_only_for_readers(member: Member) -> None:
 
 
 def test_list_of_reports_refuses_parameters(member: Member) -> None:
-    assert member.get("/reports?limit=5").status_code == 400
+    assert member.get("/reports?after=5").status_code == 400
 
 
 def test_configured_report_url_is_used_in_links(tmp_path: Path) -> None:

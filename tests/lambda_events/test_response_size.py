@@ -13,6 +13,7 @@ from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.log.append import MAX_BYTES, Append, encode_within_limits
 from chalicelib.domain.queries.size_limit import MAX_LAMBDA_RESPONSE_BYTES
 from chalicelib.domain.vocabularies import JOB_VOCABULARY, SCHEDULER_VOCABULARY
+from chalicelib.http.routes import objects
 from tests.conformance.anyjob.anyjob import create, progress
 from tests.telemetry.conftest import reset_process
 from tests.telemetry.lambda_runner import FUNCTION, Context, request
@@ -47,12 +48,18 @@ def publish_large_commits(components: wiring.Components, character: str, events:
         components.log.appender.append(Append(SERVER, texts, f"r{n}"))
 
 
-def call(path: str, accept: str = "application/json", resource: str = "", **query: str) -> dict[str, Any]:
+def call(
+    path: str,
+    accept: str = "application/json",
+    resource: str = "",
+    **query: str,
+) -> dict[str, Any]:
     """Call the function and check the size of its response in both forms of the runtime's encoder."""
     event = request("GET", path, headers={"accept": accept}, query=query)
     if resource:
         collection = path.rpartition("/")[2]
-        event |= {"resource": resource, "pathParameters": {"collection": collection, "number": collection}}
+        names = {"collection": path.split("/")[resource.count("/", 0, resource.find("{"))], "number": collection}
+        event |= {"resource": resource, "pathParameters": names}
         event["requestContext"]["resourcePath"] = resource
     response: dict[str, Any] = app.app(event, Context())
     assert len(json.dumps(response).encode()) <= MAX_LAMBDA_RESPONSE_BYTES
@@ -138,11 +145,32 @@ def test_large_list_is_cut(components: wiring.Components) -> None:
     assert len(page["elements"]) > 500
 
 
-def test_large_object_is_refused_with_reason(components: wiring.Components) -> None:
+def test_large_object_is_refused_or_in_pages(components: wiring.Components) -> None:
     lines = [progress(1, log={"message": "ж" * 100_000, "level": 1}) for _ in range(20)]
     for n, native in enumerate((create(1), *lines)):
         texts = encode_within_limits([JOB_VOCABULARY.new_event(native)])
         components.log.appender.append(Append(SERVER, texts, f"line{n}"))
-    response = call("/jobs/1", resource="/jobs/{number}")
+    response = call("/objects/job/1", resource="/objects/{collection}/{path+}")
     assert response["statusCode"] == 400
     assert "or the events of an object instead of its details" in json.loads(response["body"])["detail"]
+    logs = 0
+    page: dict[str, Any] = {"next": 0}
+    while "next" in page:
+        page = json.loads(call("/jobs/1", resource="/jobs/{number}", after=str(page["next"]))["body"])
+        logs += len(page["logs"])
+    assert logs == 20
+
+
+def test_snapshot_with_too_many_objects_is_refused(
+    components: wiring.Components, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A snapshot without pages has limits of its own, also on the embedded server."""
+    events = [JOB_VOCABULARY.new_event(create(number)) for number in range(4)]
+    components.log.appender.append(Append(SERVER, encode_within_limits(events), "r"))
+    resource = "/objects/{collection}"
+    assert call("/objects/job", resource=resource)["statusCode"] == 200
+    for name in ("MAX_UNPAGED_OBJECTS", "MAX_UNPAGED_BYTES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(objects, name, 3)
+            response = call("/objects/job", resource=resource)
+        assert (response["statusCode"], "request pages with limit=1000" in response["body"]) == (400, True)

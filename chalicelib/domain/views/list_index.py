@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import groupby
 from typing import Any, NamedTuple, Self
 
 from pydantic_core import from_json, to_json
@@ -27,7 +28,11 @@ MAX_STATES_PER_SUMMARY = 12
 """A summary names the most frequent states. The others are counted together."""
 MAX_COUNTED_STATES = 200
 """The root counts this many different states. Publishers choose them, so there may be more: they count as one."""
-OTHER_STATES = "…"
+MAX_COUNTED_TYPES = 8
+MAX_COUNTED_TYPE_LENGTH = 40
+"""The root counts few types, with short names. It is written in each run, and only orders need these numbers."""
+OTHERS = "…"
+"""Counts the objects of all other states, or types."""
 
 _TERM_BITS = 128
 
@@ -129,12 +134,14 @@ Node = tuple[Summary, ...]
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The number of entries, and the number of objects by state and by result."""
+    """The number of entries, and the number of objects by state, by result and by type."""
 
     size: int = 0
     states: Mapping[str, int] | None = None
     """Names stay when their number is 0, so that a state is always counted under the same name."""
     results: Mapping[str, int] | None = None
+    types: Mapping[str, int] | None = None
+    """None: the root was written by a version that did not count types."""
     version: int = 0
 
     @classmethod
@@ -142,23 +149,30 @@ class Root:
         if record is None:
             return cls()
         data = from_json(record.data)
-        return cls(data["n"], data["s"], data["r"], record.version)
+        return cls(data["n"], data["s"], data["r"], data.get("t"), record.version)
 
     def to_record(self, view: str) -> Record:
-        data = {"n": self.size, "s": self.states or {}, "r": self.results or {}}
+        data: dict[str, Any] = {"n": self.size, "s": self.states or {}, "r": self.results or {}}
+        if self.types is not None:
+            data["t"] = self.types
         return Record(view, ROOT_ITEM, self.version, to_json(data).decode())
 
     def recount(self, added: Iterable[Facets], removed: Iterable[Facets]) -> Self:
         """The root with other numbers of objects."""
         states, results = dict(self.states or {}), dict(self.results or {})
+        is_new = self.states is None
+        types = {} if is_new else None if self.types is None else dict(self.types)
         for sign, objects in ((1, added), (-1, removed)):
             for facets in objects:
                 is_named = facets.state in states or len(states) < MAX_COUNTED_STATES
-                name = facets.state if is_named else OTHER_STATES
+                name = facets.state if is_named else OTHERS
                 states[name] = states.get(name, 0) + sign
                 if facets.result is not None:
                     results[facets.result] = results.get(facets.result, 0) + sign
-        return replace(self, states=states, results=results)
+                if types is not None and facets.type is not None:
+                    name = _counted_type(facets.type, types)
+                    types[name] = types.get(name, 0) + sign
+        return replace(self, states=states, results=results, types=types)
 
     @property
     def object_count(self) -> int:
@@ -189,8 +203,12 @@ def decode_leaf(record: Record) -> Leaf:
 def select_entries(record: Record, list_filter: ListFilter, session: int) -> list[tuple[int, Entry]]:
     """The selected entries of a leaf that are current at `session`, the end of a run, each with its place.
 
-    Searches for rare objects read many leaves, so entries are only created from selected rows.
+    Searches for rare objects read many leaves. So a leaf is only parsed if its text contains the facets, and entries
+    are only created from selected rows.
     """
+    facets = (list_filter.state, list_filter.result, list_filter.type, list_filter.node, list_filter.author)
+    if not all(text in record.data for text in _adjacent_facets(facets)):
+        return []
     rows: list[tuple[int, list[Any]]] = list(enumerate(from_json(record.data)))
     for name in ("state", "result", "type", "node", "author"):
         value, column = getattr(list_filter, name), Entry._fields.index(name)
@@ -247,6 +265,18 @@ def replace_entries(leaf: Leaf, first: int, replaced: Mapping[int, int], added: 
         for ordinal, entry in enumerate(leaf, start=first)
     )
     return (*entries, *added)
+
+
+@lru_cache(maxsize=256)
+def _adjacent_facets(facets: tuple[str | None, ...]) -> tuple[str, ...]:
+    """The JSON of each run of facets that follow one another in a row. None separates runs."""
+    groups = groupby(facets, key=lambda value: value is not None)
+    return tuple(to_json(list(group)).decode()[1:-1] for is_given, group in groups if is_given)
+
+
+def _counted_type(name: str, types: Mapping[str, int]) -> str:
+    has_room = len(types) < MAX_COUNTED_TYPES and len(name) <= MAX_COUNTED_TYPE_LENGTH
+    return name if name in types or has_room else OTHERS
 
 
 def _name_most_frequent(counts: Mapping[str, int]) -> tuple[Mapping[str, int], int]:

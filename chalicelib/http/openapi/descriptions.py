@@ -3,9 +3,11 @@
 from collections.abc import Mapping
 
 QUERY: Mapping[str, str] = {
-    "after": "Read events after this position, an `eventId`. Default: start with the first event that is retained.",
+    "after": "Read events after this position, an `eventId`. Default: start with the first event that is retained."
+    " In other lists: continue after this entry, the last one of the previous page.",
     "afterPosition": "Read events after this `position`. It replaces `after`.",
-    "before": "With a negative limit: read events before this `eventId`. Continue with that of the last event.",
+    "before": "With a negative limit, and in the list of reports: read events before this `eventId`. Continue with that"
+    " of the last event, or that of an empty page if `moreFollows`.",
     "timeout": "How long to wait for a first event: `60`, `0.5s`, `1h2m3s` or ISO-8601. A stream ends after this time.",
     "limit": "Maximum number of results. In a feed, a negative limit returns the newest events first, without waiting."
     " With a limit, a"

@@ -54,7 +54,8 @@ def jobscheduler(collection: str) -> Response:
             list_name = SCHEDULER_VOCABULARY.collections[collection]
             return snapshot_response(context, collection, query, list_name, _page_request(params))
         case ReturnKind.STATISTICS:
-            return responses.single_object(*order_statistics(log.reader, server, query))
+            boundary = log.retention.boundary(server)
+            return responses.single_object(*order_statistics(log.reader, server, query, boundary))
         case ReturnKind.STATISTICS_CHANGED:
             timeout_s = min(params.timeout, max_wait_s(context))
             changed = StatisticsQuery(server, query, params.after, timeout_s, str(params.returned))

@@ -16,10 +16,15 @@ from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.services.objects.listing import ListQuery, list_objects
+from chalicelib.services.objects.object_parts import select_parts
 from chalicelib.services.objects.snapshot_pages import SnapshotQuery, snapshot_page
-from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot, snapshot
+from chalicelib.services.objects.snapshots import object_snapshot, past_snapshot
 
 routes = Blueprint(__name__)
+
+MAX_UNPAGED_OBJECTS = 100_000
+MAX_UNPAGED_BYTES = 32 * 1024 * 1024
+"""Limits of a snapshot without pages. Lambda has a lower one."""
 
 _LIST_FILTERS = {"search", "state", "result", "type", "node", "author", "since", "until", "q"}
 
@@ -53,25 +58,28 @@ def get_objects(collection: str) -> Response:
 
 
 @routes.route("/jobs/{number}", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("objects", {200: "OneJob"}, query=parameters.NoParameters, problems=(404,))
+@route_doc("objects", {200: "OneJob"}, query=parameters.PartsParameters, problems=(404,))
 @problems.handle_errors
 def get_job(number: str) -> Response:
-    """A job with all its details."""
-    return _numbered_object("job", number)
+    """A job with all its details. If `next` is present, more of its `logs` follow: continue with `after=<next>`."""
+    return _numbered_object("job", number, "logs")
 
 
 @routes.route("/jobsets/{number}", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("objects", {200: "OneJobSet"}, query=parameters.NoParameters, problems=(404,))
+@route_doc("objects", {200: "OneJobSet"}, query=parameters.PartsParameters, problems=(404,))
 @problems.handle_errors
 def get_jobset(number: str) -> Response:
-    """A job set with all its details."""
-    return _numbered_object("jobset", number)
+    """A job set with all its details. If `next` is present, more of its `jobs` follow: continue with `after=<next>`."""
+    return _numbered_object("jobset", number, "jobs")
 
 
-def _numbered_object(collection: str, number: str) -> Response:
+def _numbered_object(collection: str, number: str, parts: str) -> Response:
     context = access.reader()
-    requests.query(parameters.NoParameters, context.request)
-    return _object_response(context, ObjectRef(collection, f"/{number}"))
+    params = requests.query(parameters.PartsParameters, context.request)
+    reader, ref = context.components.log.reader, ObjectRef(collection, f"/{number}")
+    snapshot = object_snapshot(reader, context.server, ref)
+    state = select_parts(snapshot.state_of(ref.path), parts, params.after, params.limit, reader.page_size)
+    return responses.single_object(snapshot.event_id, state)
 
 
 def _check_combination(params: parameters.ObjectsParameters) -> None:
@@ -137,15 +145,17 @@ def snapshot_response(
     log, server = context.components.log, context.server
     # Jobs of AnyJob have numbers, those of JobScheduler have paths. Both are in the collection `job` of this API.
     collections = ("job", "schedulerJob") if collection == "job" else (collection,)
-    page_query = None if page is None else _page_query(server, collections, query, page)
+    whole = SnapshotQuery(server, collections, query, MAX_UNPAGED_OBJECTS, max_bytes=MAX_UNPAGED_BYTES)
+    page_query = whole if page is None else _page_query(server, collections, query, page)
     ref = _single_object(collection, query)
     if ref is not None:
         return _object_response(context, ref)
-    if page_query is None:
-        objects = snapshot(log.reader, server, collections, query)
-        return responses.object_list(objects.event_id, objects.states.values(), name)
     result = snapshot_page(page_query, log.reader, log.retention.boundary(server))
-    return responses.object_page(result.event_id, result.texts, result.next, name)
+    if page is not None:
+        return responses.object_page(result.event_id, result.texts, result.next, name)
+    if result.next is not None:
+        raise BadInput("these are too many objects for one response; request pages with limit=1000")
+    return responses.object_list(result.event_id, result.texts, name)
 
 
 def _page_query(server: int, collections: tuple[str, ...], query: PathQuery, page: PageRequest) -> SnapshotQuery:

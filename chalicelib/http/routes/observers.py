@@ -1,10 +1,12 @@
 """Routes of observers: configuration, failed deliveries, retry and replay. Also the inbox of users."""
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from chalice.app import Blueprint, Response
+from pydantic_core import to_json
 
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.domain.organizations.organization import inbox_log
@@ -19,6 +21,9 @@ from chalicelib.services.notifications.retry import retry_parked
 
 routes = Blueprint(__name__)
 
+MAX_OBSERVERS = 1_000
+"""Limit of the observers in the response, unless the caller gives another."""
+
 
 @routes.route("/observers", methods=["GET"], **authorizer.AUTHENTICATED)
 @route_doc("observers", {200: "Observers"}, query=observer_parameters.ObserversParameters)
@@ -28,10 +33,14 @@ def get_observers() -> Response:
     context = access.reader()
     params = requests.query(observer_parameters.ObserversParameters, context.request)
     observers = _permissions(context).visible_observers(context.server, _actor(context))
-    if params.limit is not None or params.after:
-        observers = sorted(observers, key=lambda observer: observer.name)
-        observers = [observer for observer in observers if observer.name > params.after][: params.limit]
-    return responses.json_response({"observers": [_observer_json(context, observer) for observer in observers]})
+    following = sorted((one for one in observers if one.name > params.after), key=lambda one: one.name)
+    page = _observers_page(context, following[: params.limit or MAX_OBSERVERS])
+    has_more = len(page) < len(following)
+    if params.limit is None and not params.after and not has_more:
+        # A complete list has the order of creation.
+        names = {observer.name: place for place, observer in enumerate(observers)}
+        page.sort(key=lambda one: names[one["name"]])
+    return responses.json_response({"observers": page, "moreFollows": has_more})
 
 
 @routes.route("/observers/{name}", methods=["GET"], **authorizer.AUTHENTICATED)
@@ -142,6 +151,17 @@ def _permissions(context: LogContext) -> ObserverPermissions:
 
 def _actor(context: LogContext) -> Actor:
     return Actor(context.caller.user, context.caller.is_admin(context.components.settings.groups))
+
+
+def _observers_page(context: LogContext, observers: Sequence[Observer]) -> list[dict[str, Any]]:
+    """The first of the observers, as many as fit in a response."""
+    page, size_bytes, page_size = list[dict[str, Any]](), 0, context.components.log.reader.page_size
+    for observer in observers:
+        if size_bytes > page_size.max_bytes:
+            break
+        page.append(_observer_json(context, observer))
+        size_bytes += page_size.measure([to_json(page[-1]).decode()])
+    return page
 
 
 def _observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:

@@ -39,14 +39,15 @@ def job_feed(org: str, job: str) -> Response:
 
 
 @routes.route("/organizations/{org}/pushy/jobs", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("push jobs", {200: "PushJobs"}, query=parameters.PushJobsParameters, problems=(406,))
+@route_doc("push jobs", {200: "PushJobs"}, query=parameters.PushJobsParameters, problems=(404, 406))
 @problems.handle_errors
 def push_jobs(org: str) -> Response:
-    """The latest push jobs."""
+    """The latest push jobs, newest first. The next page starts after the id of the last job."""
     context = access.reader(org)
     requests.require_acceptable(context.request, JSON)
-    limit = requests.query(parameters.PushJobsParameters, context.request).limit
-    return responses.json_response(context.components.jobs.push_feeds.jobs(context.server, limit))
+    params = requests.query(parameters.PushJobsParameters, context.request)
+    feeds = context.components.jobs.push_feeds
+    return responses.json_response(feeds.jobs(context.server, params.limit, params.after))
 
 
 @routes.route("/organizations/{org}/pushy/jobs/{job}", methods=["GET"], **authorizer.AUTHENTICATED)

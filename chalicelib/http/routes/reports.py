@@ -34,13 +34,13 @@ HEADERS: Mapping[str, str] = {
 
 
 @routes.route("/reports", methods=["GET"], **authorizer.AUTHENTICATED)
-@route_doc("reports", {200: "Reports"}, query=parameters.NoParameters)
+@route_doc("reports", {200: "Reports"}, query=parameters.ReportsParameters)
 @problems.handle_errors
 def get_reports() -> Response:
-    """The finished reports, newest first."""
+    """The finished reports, newest first. The next page is before the `eventId` of the last one."""
     context = access.reader()
-    requests.query(parameters.NoParameters, context.request)
-    latest = reports(context.components).latest(context.server)
+    params = requests.query(parameters.ReportsParameters, context.request)
+    latest = reports(context.components).latest(context.server, limit=params.limit, before=params.before)
     return responses.reports((report.name, report.at_us, report.event_id, report.link) for report in latest)
 
 

@@ -217,7 +217,7 @@ def _read_delayed(
     """Wait for `delay_s`, then read everything since `start`."""
     deadline = monotonic() + query.delay_s
     while (remaining_s := deadline - monotonic()) > 0:
-        if (yield Wait(reader.log.head(query.server), query.selection, remaining_s)) is None:
+        if (yield Wait(reader.log.head(query.server), query.selection, remaining_s, is_expensive=True)) is None:
             break
     return _read_page(query, reader, start, after, is_near_end=False)
 

@@ -13,8 +13,10 @@ from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.vocabularies.push import sse_events
 from chalicelib.domain.vocabularies.push.events import EVENT_TYPES, NAME, PUSH_JOB, job_key
 from chalicelib.domain.vocabularies.push.jobs import has_ended, is_full_state
+from chalicelib.domain.vocabularies.push.summary import summarize
 from chalicelib.services.feeds.feed import FeedQuery, long_poll, stream
 from chalicelib.services.feeds.suspension import END, Stream, next_item, run_without_waiting
+from chalicelib.services.objects.newest import newest_objects
 from chalicelib.services.objects.snapshots import object_snapshot, snapshot
 from chalicelib.services.ports import Clock, Measure, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
@@ -63,10 +65,14 @@ class PushFeeds:
             return state
         return object_snapshot(self._reader, server, ObjectRef(PUSH_JOB, f"/{job}")).state_of(f"/{job}")
 
-    def jobs(self, server: int, limit: int) -> list[State]:
-        """The latest jobs, newest first, without their nodes."""
-        states = snapshot(self._reader, server, PUSH_JOB, PathQuery.parse("/")).states.values()
-        latest = sorted(states, key=lambda job: job["created_at"], reverse=True)[:limit]
+    def jobs(self, server: int, limit: int, after: str = "") -> list[State]:
+        """The latest jobs, newest first, without their nodes. Only those after a job, if its id is given."""
+        position = None
+        if after:
+            ref = ObjectRef(PUSH_JOB, f"/{after}")
+            position = summarize(ref, self._stored_job(server, after)).created_at or "", ref.path
+        boundary = self._retention.boundary(server)
+        latest = newest_objects(self._reader, boundary, server, PUSH_JOB, limit, position)
         return [
             {name: value for name, value in job.items() if name not in ("nodes", "has_failed_nodes")} for job in latest
         ]

@@ -48,6 +48,8 @@ class Wait:
     timeout_s: float
     attempt: int = 0
     """Number of consecutive waits before this one that brought no selected event."""
+    is_expensive: bool = False
+    """Whether the read may take long when it is resumed, so that a thread that drives many reads should not do it."""
 
 
 @final

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.errors import AnnalsError, Busy, ConditionFailed, NotFound, TooLarge, Unavailable
+from chalicelib.domain.errors import AnnalsError, Busy, ConditionFailed, TooLarge, Unavailable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Commit
@@ -21,10 +21,10 @@ from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, checkpoints_view, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
-from chalicelib.domain.vocabularies.job.jobsets import clean_event
+from chalicelib.domain.vocabularies.job.jobsets import MAX_LISTED_JOBS, clean_event
 from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.log.publisher import Publisher
-from chalicelib.services.objects.snapshots import object_snapshot
+from chalicelib.services.objects.snapshots import object_snapshot, snapshot
 from chalicelib.services.ports import Views
 from chalicelib.services.reading.log_reader import LogReader
 
@@ -115,11 +115,20 @@ class JobTimeouts:
     def _check_job(self, server: int, deadline: Deadline, now_us: int) -> Deadline | None:
         """Publish the `clean` event if it is due. Returns the deadline of the job if it is still open."""
         ref = _ref(deadline)
-        try:
-            current = object_snapshot(self.reader, server, ref)
-        except NotFound:  # It was deleted by retention.
+        stored = snapshot(self.reader, server, ref.collection, PathQuery((PathPattern(ref.path),)))
+        state = stored.states.get(ref.path)
+        if state is None or "finishedAt" in state:  # None: it was deleted by retention.
             return None
-        state = current.state_of(ref.path)
+        if state["props"] is not None:
+            # Only a set that has timed out is worth reading its whole history.
+            actual = self._deadline(deadline.name, timestamps.parse(state["updatedAt"]), state["props"])
+            if actual.due_us >= now_us:
+                return actual
+        if state["props"] is not None and state.get("total", 0) > MAX_LISTED_JOBS:
+            current, state = stored, {**state, "jobs": []}
+        else:
+            current = object_snapshot(self.reader, server, ref)
+            state = current.state_of(ref.path)
         if "finishedAt" in state:
             return None
         actual = self._deadline(deadline.name, timestamps.parse(state["updatedAt"]), state["props"] or {})

@@ -1,27 +1,39 @@
 """The current states of job sets, for publishers that need the same sets again and again.
 
 The views lag behind under load. A publisher that folded the commits after them for each event would take longer with
-each event of the set. So each state is cached with its position, and only the commits after it are folded.
+each event of the set. So each state is cached with its position, and only the commits after it are folded. The same
+holds for the ended jobs of very large sets, whose number the stored state only estimates.
 
-Threads: any thread may call any method. The caches have no lock: their updates are atomic, and a lost entry only costs
-another read.
+Threads: any thread may call any method, but `ended_jobs` of one set only one thread at a time. The caches have no lock:
+their updates are atomic, and a lost entry only costs another read.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import partial, reduce
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.errors import Busy
 from chalicelib.domain.events.head import Head
+from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
+from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint, objects_view
-from chalicelib.domain.vocabularies.job.events import JOBSET
-from chalicelib.domain.vocabularies.job.jobsets import is_finish_due
+from chalicelib.domain.vocabularies import JOB_VOCABULARY
+from chalicelib.domain.vocabularies.job.ended_jobs import EndedJobs
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
 from chalicelib.services.objects.snapshots import Snapshot, events_by_object
 from chalicelib.services.reading.log_reader import LogReader
 
 MAX_CACHED_JOBSETS = 1_000
+MAX_CACHED_IDS = 1_000_000
+"""Limit of the ids of ended jobs, of all sets together. They take about 60 bytes each."""
+MAX_READ_S = 15.0
+"""How long one request may read the history of a very large set. The next request continues."""
+COUNTED_EVENTS = ((JOB, "create", "*"), (JOB, "finish", "*"), (JOBSET, "*"))
+"""The events that change which jobs of a set have ended."""
 
 _Key = tuple[int, str]
 """Server and path of a job set."""
@@ -36,14 +48,22 @@ class _Position:
     state: State | None
 
 
+@dataclass(slots=True)
+class _History:
+    """The ended jobs of a set, from all its events up to `head`."""
+
+    head: Head
+    ended: EndedJobs = field(default_factory=EndedJobs)
+
+
 class JobSetStates:
     """Reads job sets, in the form in which the views store them."""
 
-    def __init__(self, reader: LogReader) -> None:
+    def __init__(self, reader: LogReader, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._reader = reader
+        self._monotonic = monotonic
         self._positions: dict[_Key, _Position] = {}
-        self._repeats: dict[_Key, tuple[str, int]] = {}
-        """When a run of a very large set began, and how many of its `finish` events are known to be repeats."""
+        self._histories: dict[_Key, _History] = {}
 
     def read(self, server: int, refs: Sequence[ObjectRef]) -> Snapshot:
         """The current states of the sets."""
@@ -62,20 +82,33 @@ class JobSetStates:
         states = {ref.path: position.state for ref, position in positions.items() if position.state is not None}
         return Snapshot(head.last_event_id, states)
 
-    def may_be_complete(self, server: int, ref: ObjectRef, state: State) -> bool:
-        """Whether all jobs of the set may have finished. False if too many of the finishes are known to be repeats."""
-        began_at, repeats = self._repeats.get((server, ref.path), ("", 0))
-        known = repeats if began_at == state["createdAt"] else 0
-        return is_finish_due({**state, "finished": state["finished"] - known})
+    def ended_jobs(self, server: int, ref: ObjectRef, event_id: int) -> EndedJobs:
+        """The ended jobs of a set as of `event_id`. Callers must not change the result.
 
-    def note_exact_count(self, server: int, ref: ObjectRef, state: State, exact: State) -> None:
-        """Remember how many repeats `state` counts. `exact` is the full state as of the same position.
-
-        Without this, each further event of the set would read the whole history again.
+        Reads the commits that earlier calls have not read. Raises `Busy` if that takes too long.
         """
-        if len(self._repeats) > MAX_CACHED_JOBSETS:
-            self._repeats.clear()
-        self._repeats[server, ref.path] = state["createdAt"], state["finished"] - exact["finished"]
+        history = self._histories.pop((server, ref.path), None)
+        if history is None or history.head.last_event_id > event_id:
+            history = _History(self._reader.log.start(server))
+        deadline = self._monotonic() + MAX_READ_S
+        query = PathQuery((PathPattern(ref.path),))
+        selection = ObjectSelection(types=COUNTED_EVENTS, collection=JOBSET, query=query)
+        try:
+            for commit in self._reader.commits_after(history.head, selection).commits:
+                if commit.at_us > event_id:
+                    break
+                events = commit.build_events(selection.candidates(commit.body))
+                own_events = (event for event in events if ref in JOB_VOCABULARY.affected_objects(event.fields))
+                natives = map(JOB_VOCABULARY.native_json, own_events)
+                history.ended.fold(native for native in natives if native is not None)
+                history.head = commit.head
+                if self._monotonic() > deadline:
+                    raise Busy(f"the history of job set {ref.path[1:]} is long, retry to continue. Nothing was written")
+        finally:
+            if sum(len(other.ended.ids) for other in list(self._histories.values())) > MAX_CACHED_IDS:
+                self._histories.clear()
+            self._histories[server, ref.path] = history
+        return history.ended
 
     def _latest_positions(self, checkpoint: Checkpoint, refs: Sequence[ObjectRef]) -> dict[ObjectRef, _Position]:
         """The cached states, or those of the views if they are newer."""

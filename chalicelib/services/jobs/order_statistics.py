@@ -17,17 +17,24 @@ from chalicelib.domain.vocabularies.scheduler.statistics import (
     changed_event_text,
     count_orders,
     counters_for,
+    statistics_from_counts,
 )
 from chalicelib.services.feeds.suspension import SuspendableRead, Wait
+from chalicelib.services.objects.counting import count_objects
 from chalicelib.services.objects.snapshots import events_by_object, snapshot, state_at
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.retention import Retention, RetentionBoundary
 
 ORDERS = "order"
 
 
-def order_statistics(reader: LogReader, server: int, query: PathQuery) -> tuple[int, Statistics]:
+def order_statistics(
+    reader: LogReader, server: int, query: PathQuery, boundary: RetentionBoundary
+) -> tuple[int, Statistics]:
     """The statistics of the orders that match `query`, and the EventId as of which they hold."""
+    counts = count_objects(reader, server, ORDERS, boundary) if query.matches_everything else None
+    if counts is not None:
+        return counts.event_id, statistics_from_counts(counts.states, counts.types)
     orders = snapshot(reader, server, ORDERS, query)
     return orders.event_id, count_orders(orders.states.values())
 
@@ -62,10 +69,10 @@ def order_statistics_changed(
     for attempt in count():
         head, has_changed = _compare(reader, server, query, since)
         if has_changed:
-            event_id, statistics = order_statistics(reader, server, query)
+            event_id, statistics = order_statistics(reader, server, query, retention.boundary(server))
             return NonEmpty(event_id, [changed_event_text(event_id, statistics_query.event_name, statistics)])
         remaining_s = deadline - monotonic()
-        if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt)) is None:
+        if remaining_s <= 0 or (yield Wait(head, order_events, remaining_s, attempt, is_expensive=True)) is None:
             return Empty(head.last_event_id)
     raise AssertionError("count() does not end")
 

@@ -3,21 +3,31 @@
 Threads: any thread may plan. `_known_jobs` has no lock: it is a cache whose updates are atomic.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import chain
 
 from chalicelib.domain import vocabularies
-from chalicelib.domain.errors import BadInput
+from chalicelib.domain.errors import BadInput, Busy
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode_all
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import MAX_BYTES, AppendCondition, encode_within_limits
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
-from chalicelib.domain.queries.event_seq import NonEmpty
+from chalicelib.domain.queries.event_seq import Empty, NonEmpty, Torn
+from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.record import Checkpoint, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
-from chalicelib.domain.vocabularies.job.jobsets import finish_event, has_ended, has_exact_count, is_finish_due
+from chalicelib.domain.vocabularies.job.jobsets import (
+    MAX_LISTED_JOBS,
+    finish_event,
+    has_ended,
+    has_exact_count,
+    is_finish_due,
+)
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
 from chalicelib.services.jobs.jobset_states import JobSetStates
@@ -28,10 +38,12 @@ from chalicelib.services.reading.retention import Retention
 
 CREATE_EVENTS = ((JOB, "create", "*"),)
 COMPLETION_EVENTS = ((JOB, "finish", "*"), (JOBSET, "*"))
-"""Events that may change whether a job set is complete or has ended."""
+"""Events that may complete a job set or end it."""
 MAX_KNOWN_JOBS = 100_000
 """Maximum size of the cache of existing jobs."""
 MAX_KEYS_PER_QUERY = 100
+MAX_SEARCH_S = 20.0
+"""How long one request may search for the create events of its jobs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +70,15 @@ class PublishPlan:
 class JobPlanner:
     """Decides which events of a request are written."""
 
-    def __init__(self, reader: LogReader, retention: Retention, clock: Clock) -> None:
+    def __init__(
+        self, reader: LogReader, retention: Retention, clock: Clock, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
         self._reader = reader
         self._retention = retention
         self._clock = clock
+        self._monotonic = monotonic
         self._known_jobs: set[tuple[int, str]] = set()
-        self._jobset_states = JobSetStates(reader)
+        self._jobset_states = JobSetStates(reader, monotonic)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
@@ -91,26 +106,50 @@ class JobPlanner:
 
     def _existing_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
         """Keys of the jobs in `events` that exist in the log."""
-        keys = {event.key for event in events if _needs_existing_job(event)}
-        existing = {key for key in keys if key is not None and (server, key) in self._known_jobs}
-        unknown = [key for key in keys - existing if key is not None]
+        keys = {event.key for event in events if _needs_existing_job(event) and event.key is not None}
+        existing = {key for key in keys if (server, key) in self._known_jobs}
+        existing |= self._stored_jobs(server, keys - existing)
+        unknown = sorted(keys - existing)
         for start in range(0, len(unknown), MAX_KEYS_PER_QUERY):
-            existing |= self._created_jobs(server, tuple(unknown[start : start + MAX_KEYS_PER_QUERY]))
+            existing |= self._created_jobs(server, set(unknown[start : start + MAX_KEYS_PER_QUERY]))
         self._known_jobs |= {(server, key) for key in existing}
         return set(existing)
 
-    def _created_jobs(self, server: int, keys: tuple[str, ...]) -> set[str]:
-        """Those of `keys` for which the log has a create event."""
-        selection = Selection(types=CREATE_EVENTS, keys=keys)
+    def _stored_jobs(self, server: int, keys: Set[str]) -> set[str]:
+        """Those of `keys` whose jobs have a state in the views: a job has none before its create event."""
+        paths = {ref.path: key for key in keys for ref in JOB_VOCABULARY.objects_with_key(key) if ref.collection == JOB}
+        if not paths:
+            return set()
+
+        def read(checkpoint: Checkpoint) -> set[str]:
+            records = self._reader.views.get(checkpoint.view_name(objects_view(JOB)), sorted(paths))
+            return {paths[path] for path, each in records.items() if ObjectView.from_record(each).state is not None}
+
+        return self._reader.read_views(server, read, is_complete=lambda found: len(found) == len(paths))[1]
+
+    def _created_jobs(self, server: int, keys: Set[str]) -> set[str]:
+        """Those of `keys` for which the log has a create event. Raises `Busy` if the search takes too long."""
+        selection = Selection(types=CREATE_EVENTS, keys=tuple(keys))
         created: set[str] = set()
         after: int | None = None
+        deadline = self._monotonic() + MAX_SEARCH_S
         while True:
             query = FeedQuery(server, selection, after, formatter=_job_key)
-            page = run_without_waiting(long_poll(query, self._reader, self._retention))
-            if not isinstance(page, NonEmpty):
+            page = run_without_waiting(long_poll(query, self._reader, self._retention, self._monotonic))
+            match page:
+                case NonEmpty(event_id, texts):
+                    created |= set(texts)
+                    after = event_id
+                case Empty(last_event_id, more_follows=True):
+                    after = last_event_id
+                case Empty():
+                    return created
+                case Torn():  # Retention has deleted events since the last page.
+                    after = None
+            if created >= keys:
                 return created
-            created |= set(page.texts)
-            after = page.event_id
+            if self._monotonic() > deadline:
+                raise Busy("searching for the jobs of the events takes too long, retry. Nothing was written")
 
     def _plan_with_jobsets(
         self,
@@ -128,16 +167,21 @@ class JobPlanner:
             raise BadInput(
                 f"after={publisher_condition.after} is beyond the end of the log: the last event is {jobsets.event_id}"
             )
-        selection = ObjectSelection(types=COMPLETION_EVENTS, collection=JOBSET, query=query)
-        condition = AppendCondition(fail_if_events_match=selection, after=jobsets.event_id)
         events = self._numbered(server, accepted)
+        events_by_set = _group_by_set(events, frozenset(refs))
         finishes: list[NewEvent] = []
         for ref in refs:
-            surplus, finish = self._fold_jobset(server, ref, jobsets, events, finishes)
+            surplus, finish = self._fold_jobset(server, ref, jobsets, events_by_set[ref])
             for place in surplus:
                 del events[place]
                 ignored.append(ignored_event(place, accepted.pop(place)))
-            finishes += finish
+            if finish is not None:
+                texts = [*(event.text.encode() for event in events.values()), *encode_all(finishes)]
+                finishes.append(_shrink_to_fit(texts, finish))
+        # A job that begins a new run makes its set incomplete again.
+        types = (*COMPLETION_EVENTS, *CREATE_EVENTS) if finishes else COMPLETION_EVENTS
+        selection = ObjectSelection(types=types, collection=JOBSET, query=query)
+        condition = AppendCondition(fail_if_events_match=selection, after=jobsets.event_id)
         ignored_in_order = tuple(sorted(ignored, key=lambda event: event.place))
         return PublishPlan([*accepted.values()], finishes, ignored_in_order, condition)
 
@@ -151,34 +195,40 @@ class JobPlanner:
         }
 
     def _fold_jobset(
-        self, server: int, ref: ObjectRef, jobsets: Snapshot, events: Mapping[int, Event], finishes: Sequence[NewEvent]
-    ) -> tuple[list[int], list[NewEvent]]:
+        self, server: int, ref: ObjectRef, jobsets: Snapshot, events: Mapping[int, Event]
+    ) -> tuple[list[int], State | None]:
         """Places of finish events of a set that has already ended, and its finish event if `events` complete it."""
         state = jobsets.states.get(ref.path)
         surplus: list[int] = []
         folded: list[Event] = []
         for place, event in events.items():
-            if ref not in JOB_VOCABULARY.affected_objects(event.fields):
-                continue
             if event.fields.type[:2] == (JOBSET, "finishJobSet") and state is not None and has_ended(state):
                 surplus.append(place)
                 continue
             state = vocabularies.fold(JOBSET, state, event)
             folded.append(event)
-        if state is None or not self._jobset_states.may_be_complete(server, ref, state):
-            return surplus, []
-        history = list(object_events(self._reader, server, ref, jobsets.event_id))
-        full_state = vocabularies.full_state(JOBSET, [*history, *folded])
-        if full_state is None:
-            return surplus, []
-        if not (has_exact_count(state) or is_finish_due(full_state)):
-            before = vocabularies.full_state(JOBSET, history)
-            if before is not None and ref.path in jobsets.states:
-                # Only of what is in the log: these events may still be refused.
-                self._jobset_states.note_exact_count(server, ref, jobsets.states[ref.path], before)
-            return surplus, []
-        texts = [*(event.text.encode() for event in events.values()), *encode_all(finishes)]
-        return surplus, [_shrink_to_fit(texts, finish_event(full_state))]
+        if state is None or not is_finish_due(state):
+            return surplus, None
+        finished = state["finished"]
+        if not has_exact_count(state):
+            natives = [native for event in folded if (native := JOB_VOCABULARY.native_json(event)) is not None]
+            finished = self._jobset_states.ended_jobs(server, ref, jobsets.event_id).count_after(natives)
+            if finished < state["total"]:
+                return surplus, None
+        if finished > MAX_LISTED_JOBS and state["props"] is not None:
+            return surplus, finish_event({**state, "jobs": []})
+        history = object_events(self._reader, server, ref, jobsets.event_id)
+        full_state = vocabularies.full_state(JOBSET, chain(history, folded))
+        return surplus, None if full_state is None else finish_event(full_state)
+
+
+def _group_by_set(events: Mapping[int, Event], refs: frozenset[ObjectRef]) -> dict[ObjectRef, dict[int, Event]]:
+    """The events of each set, by place."""
+    groups: dict[ObjectRef, dict[int, Event]] = {ref: {} for ref in refs}
+    for place, event in events.items():
+        for ref in refs.intersection(JOB_VOCABULARY.affected_objects(event.fields)):
+            groups[ref][place] = event
+    return groups
 
 
 def ignored_event(place: int, event: NewEvent) -> IgnoredEvent:

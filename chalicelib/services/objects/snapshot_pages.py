@@ -41,6 +41,8 @@ class SnapshotQuery:
     paths: PathQuery
     limit: int
     cursor: Cursor | None = None
+    max_bytes: int | None = None
+    """Size of a page. None: as large as pages usually are."""
 
     @property
     def scope(self) -> Scope:
@@ -84,6 +86,7 @@ def _read_page(
 ) -> SnapshotPage:
     """The page as of `head`. Raises `HistoryExpired`."""
     start = FIRST_REF if query.cursor is None else query.cursor.after
+    max_bytes = query.max_bytes or reader.page_size.max_bytes
     past, objects = PastViews(reader, head, boundary), ObjectRange(query.collections, query.paths, start)
 
     def read(checkpoint: Checkpoint) -> SnapshotPage:
@@ -92,7 +95,7 @@ def _read_page(
         last = start
         for ref, view in past.views(objects, checkpoint):
             state = view.state
-            is_full = len(texts) == query.limit or size_bytes > reader.page_size.max_bytes
+            is_full = len(texts) == query.limit or size_bytes > max_bytes
             # Each page advances by at least one object, however long that takes.
             if (is_full and state is not None) or (last != start and is_late()):
                 following = Cursor(head.session, head.last_event_id, last, query.scope)

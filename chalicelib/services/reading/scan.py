@@ -143,13 +143,21 @@ def first_page(events: Iterable[Event], head: Head, event_id: int, limit: int, s
     return Page(head, event_id, texts)
 
 
-def collect_page_backwards(commits: Iterable[Commit], end: Head, after: int, spec: PageSpec) -> Page:
+def collect_page_backwards(
+    commits: Iterable[Commit],
+    end: Head,
+    after: int,
+    spec: PageSpec,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> Page:
     """Collect events with an EventId greater than `after`, newest first, from `commits`, which go back.
 
-    Events after the `last_event_id` of `end` are left out. It may be within the first of `commits`.
+    Events after the `last_event_id` of `end` are left out. It may be within the first of `commits`. If the search takes
+    too long and has found nothing, the EventId of the page is the one before which to continue.
     """
     texts: list[str] = []
     limit = -(spec.limit or 0)
+    deadline = monotonic() + SCAN_TIMEOUT_S
     size_bytes = 0
     for commit in commits:
         if commit.last_event_id <= after:
@@ -161,6 +169,10 @@ def collect_page_backwards(commits: Iterable[Commit], end: Head, after: int, spe
         if len(texts) >= limit or size_bytes > spec.size_limit.max_bytes:
             is_complete = len(texts) <= limit and commit.previous_event_id <= after
             return Page(end, end.last_event_id, texts[:limit], position=end.position, is_complete=is_complete)
+        # Each page goes back by at least one event. The first commit may be entirely after `end`.
+        if monotonic() > deadline and after < commit.previous_event_id and commit.at_us <= end.last_event_id:
+            event_id, position = (end.last_event_id, end.position) if texts else (commit.at_us, None)
+            return Page(end, event_id, texts, position=position, is_complete=False)
     return Page(end, end.last_event_id, texts, position=end.position)
 
 

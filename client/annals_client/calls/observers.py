@@ -11,13 +11,18 @@ from annals_client.values import Failure, Observer, Replayed
 from annals_client.wire import as_list, format_time, parse_replayed
 
 MAX_PAGE = 1000
-"""Maximum number of failures per response."""
+"""Maximum number of observers, or of failures, per response."""
 
 
 def observers(policy: RetryPolicy) -> Steps[tuple[Observer, ...]]:
     """The observers you may see: all for admins, otherwise your own."""
     document = yield from fetch_json(policy, Request("GET", "/observers"))
-    return tuple(document["observers"])
+    found = list[Observer](document["observers"])
+    while document.get("moreFollows"):
+        position = [("limit", str(MAX_PAGE)), ("after", found[-1]["name"])]
+        document = yield from fetch_json(policy, Request("GET", "/observers", position))
+        found += document["observers"]
+    return tuple(found)
 
 
 def get(policy: RetryPolicy, name: str) -> Steps[Observer]:

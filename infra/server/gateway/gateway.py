@@ -3,8 +3,8 @@
 It routes, calls the authorizer, and passes each request to the Chalice app as the event that Lambda would get. The app
 stays the only definition of the API.
 
-Threads: any thread may call any method. The token cache is a plain dict: a lost update costs one call of the
-authorizer.
+Threads: any thread may call any method. The caches have no lock: a lost update costs one call of the authorizer, or
+one append in a worker thread.
 """
 
 import time
@@ -18,6 +18,7 @@ from chalice.local import LocalChalice
 
 from chalicelib.http import problems
 from chalicelib.http.cors import PREFLIGHT, cors_headers, preflight
+from chalicelib.http.responses import DeferredResponse
 from infra.server.gateway.router import Route, Router
 from infra.server.http.protocol import HttpRequest
 
@@ -47,6 +48,8 @@ class Gateway:
         self._cors_origins = cors_origins
         self._router = Router(app.routes)
         self._authorizations: dict[str, tuple[float, dict[str, str]]] = {}
+        self._publishers: set[tuple[str, str]] = set()
+        """Tokens, each with the header `X-Organization`, that have appended. The components know their organization."""
 
     def find(self, request: HttpRequest) -> Route | None:
         return self._router.find(request.target.partition("?")[0])
@@ -59,11 +62,15 @@ class Gateway:
             return False  # The authorizer may have to fetch the issuer's keys.
         if route is None:
             return True
+        if _publisher(request) not in self._publishers:
+            return False  # Looking for an organization may read the whole directory.
         return route.pattern in APPEND_PATTERNS and route.parameters.get("vocabulary") != JOB_VOCABULARY
 
     def respond(self, route: Route | None, request: HttpRequest) -> Response:
         """The app's response, which may be deferred or in steps."""
         response = self._respond(route, request)
+        if isinstance(response, DeferredResponse):
+            self._remember(_publisher(request))
         if self._cors_origins:
             origin = request.headers.get("origin")
             response.headers = {**response.headers, **cors_headers(self._cors_origins, origin)}
@@ -125,9 +132,19 @@ class Gateway:
         self._authorizations[authorization] = (time.monotonic() + min(TOKEN_CACHE_S, remaining_s), context)
         return context
 
+    def _remember(self, publisher: tuple[str, str]) -> None:
+        if publisher not in self._publishers:
+            if len(self._publishers) >= MAX_CACHED_TOKENS:
+                self._publishers.clear()
+            self._publishers.add(publisher)
+
     def _cached_authorization(self, authorization: str) -> dict[str, str] | None:
         valid_until, context = self._authorizations.get(authorization, (0.0, None))
         return context if time.monotonic() < valid_until else None
+
+
+def _publisher(request: HttpRequest) -> tuple[str, str]:
+    return request.headers.get("authorization", ""), request.headers.get("x-organization", "")
 
 
 def _parse_query(query: str) -> dict[str, list[str]] | None:

@@ -1,8 +1,8 @@
 """Responses that wait for a commit or for their client to read: one thread serves all of them.
 
 A parked response costs a socket and the state of its generator, but no thread. When it can continue, this thread runs
-the next steps of the generator and sends their bytes. A response with much to send is handed to a worker thread, so
-that it does not delay the others.
+the next steps of the generator and sends their bytes. A response with much to read or to send is handed to a worker
+thread, so that it does not delay the others.
 
 Threads: `park` and the callbacks of the notifier may run in any thread. Everything else runs in the thread
 `annals-parked`, which owns the event loop. A parked connection belongs to this thread until it is detached.
@@ -17,11 +17,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+from chalicelib.domain.events.head import Head
 from chalicelib.services.feeds.notifiers import CommitNotifier, Subscription
 from chalicelib.services.feeds.suspension import Wait
 from infra.server.http.connection import Connection
 from infra.server.http.event_loop import EventLoop
-from infra.server.http.response_writer import Steps
+from infra.server.http.response_writer import Steps, steps_after_wait
 
 MAX_STEPS_PER_TURN = 2
 """A response with more pieces to send than this continues in a worker thread."""
@@ -37,7 +38,17 @@ _log = logging.getLogger("annals")
 
 
 class _ParkedResponse:
-    __slots__ = ("connection", "events", "is_detached", "steps", "subscription", "timer", "unsent", "wait_number")
+    __slots__ = (
+        "connection",
+        "events",
+        "is_detached",
+        "is_expensive",
+        "steps",
+        "subscription",
+        "timer",
+        "unsent",
+        "wait_number",
+    )
 
     def __init__(self, connection: Connection, steps: Steps, loop: EventLoop, on_timeout: "_Action") -> None:
         self.connection = connection
@@ -50,6 +61,8 @@ class _ParkedResponse:
         self.events = 0
         """The events for which the socket is registered."""
         self.is_detached = False
+        self.is_expensive = False
+        """Whether the step after the current wait may take long."""
 
 
 _Action = Callable[[_ParkedResponse], None]
@@ -108,6 +121,9 @@ class ParkedResponses:
                 if not parked.connection.is_eof:
                     self._wait(parked, step)
                     return
+                if step.is_expensive:
+                    self._continue_in_worker(parked, None)
+                    return
                 step = parked.steps.send(None)
             elif not self._send(parked, step):
                 return
@@ -121,6 +137,7 @@ class ParkedResponses:
 
     def _wait(self, parked: _ParkedResponse, wait: Wait) -> None:
         parked.wait_number += 1
+        parked.is_expensive = wait.is_expensive
         on_commit = partial(self._on_commit, parked, parked.wait_number)
         parked.subscription = self._notifier.subscribe(wait.head, wait.selection, on_commit)
         parked.timer.set(time.monotonic() + wait.timeout_s)
@@ -145,7 +162,18 @@ class ParkedResponses:
         if subscription is None:
             self._run_steps(parked, next(parked.steps))
         else:
-            self._run_steps(parked, parked.steps.send(self._notifier.unsubscribe(subscription)))
+            self._continue(parked, self._notifier.unsubscribe(subscription))
+
+    def _continue(self, parked: _ParkedResponse, head: Head | None) -> None:
+        """Run the steps after a wait, whose result is `head`."""
+        if parked.is_expensive:
+            self._continue_in_worker(parked, head)
+        else:
+            self._run_steps(parked, parked.steps.send(head))
+
+    def _continue_in_worker(self, parked: _ParkedResponse, head: Head | None) -> None:
+        self._detach(parked)
+        self._resume_in_worker(parked.connection, steps_after_wait(parked.steps, head))
 
     def _on_socket_ready(self, parked: _ParkedResponse, events: int) -> None:
         if events & selectors.EVENT_READ and not parked.connection.receive():
@@ -155,7 +183,7 @@ class ParkedResponses:
                 self._notifier.unsubscribe(parked.subscription)
                 parked.subscription = None
                 parked.wait_number += 1
-                self._run_steps(parked, parked.steps.send(None))
+                self._continue(parked, None)
         if parked.unsent and events & selectors.EVENT_WRITE and self._send(parked, parked.unsent):
             self._detach(parked)
             self._resume_in_worker(parked.connection, parked.steps)

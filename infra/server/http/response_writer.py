@@ -1,6 +1,7 @@
 """HTTP/1.1 responses: from the app's `Response` to bytes, with waits in between for responses in steps."""
 
 from collections.abc import Callable, Generator
+from contextlib import closing
 from functools import lru_cache
 from http import HTTPStatus
 
@@ -34,6 +35,16 @@ def response_steps(connection: Connection, respond: Callable[[], Response], is_s
 
 def single_step(data: bytes) -> Steps:
     yield data
+
+
+def steps_after_wait(steps: Steps, head: Head | None) -> Steps:
+    """The steps after a wait, whose result is `head`."""
+    with closing(steps):
+        try:
+            while True:
+                head = yield steps.send(head)
+        except StopIteration:
+            return
 
 
 def encode_response(response: Response, keep_alive: bool, with_body: bool = True) -> bytes:

@@ -219,7 +219,7 @@ def test_feeds_and_resources_are_read_only(name: str, method: str, member: Membe
         ("jobs", {"limit": -1}),
         ("jobs", {"limit": 10_001}),
         ("jobs", {"limit": "all"}),
-        ("jobs", {"after": 1}),
+        ("jobs", {"before": 1}),
     ],
     ids=str,
 )

@@ -3,6 +3,7 @@
 import json
 import tempfile
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,15 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.head import Head
+from chalicelib.domain.log.append import Append
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.services.feeds.feed import FeedQuery, long_poll, long_poll_blocking
 from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.reading import scan
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 from chalicelib.services.reading.retention import Retention
-from tests.services.fakes import NOW, NOW_MS, World, append
+from tests.services.fakes import NOW, NOW_MS, World, append, text
 
 ALL = Selection()
 
@@ -277,3 +280,26 @@ def test_poll_is_torn_only_if_first_event_is_too_old(
     seq = poll(FeedQuery(1, ALL, after, torn_before_us=oldest), five_events, ScriptedNotifier(world), world.monotonic)
     assert isinstance(seq, Torn if is_torn else NonEmpty)
     assert seq.event_id == NOW + 4
+
+
+def test_newest_first_search_cut_off_can_be_continued(
+    log: SqliteLog, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search ends after one commit."""
+    appender = world.appender(log)
+    appender.append(Append(1, (text("/1", "rare"), text("/2", "rare")), "rare"))
+    for number in range(5):
+        appender.append(append("/3", request_id=f"r{number}"))
+    monkeypatch.setattr(scan, "SCAN_TIMEOUT_S", -1.0)
+    reader, retention = LogReader(log, NoViews()), Retention(log, world.clock)
+    query = FeedQuery(1, Selection(types=(("rare",),)), limit=-1, formatter=lambda event: str(event.event_id))
+    pages: list[NonEmpty | Empty] = []
+    while not pages or pages[-1].more_follows:
+        seq = run_without_waiting(long_poll(query, reader, retention))
+        assert not isinstance(seq, Torn)
+        pages.append(seq)
+        before = seq.last_event_id if isinstance(seq, Empty) else int(seq.texts[-1])
+        assert before < (query.before or NOW + 10**9)
+        query = replace(query, before=before)
+    found = [seq.texts for seq in pages if isinstance(seq, NonEmpty)]
+    assert (found, len(pages)) == ([[str(NOW + 1)], [str(NOW)]], 7)

@@ -1,10 +1,13 @@
 """Push job feeds with a fake clock and without waiting."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from pydantic_core import from_json
 
 from chalicelib.adapters.sqlite.database import Database
@@ -12,10 +15,11 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.sse import KEEPALIVE, RETRY
-from chalicelib.domain.views.record import PROJECTOR, objects_view
+from chalicelib.domain.views.record import PROJECTOR, Record, objects_view
 from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.feeds.suspension import Wait
+from chalicelib.services.objects import newest
 from chalicelib.services.reading.log_reader import LogReader, NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.conformance.push.push_client import SUCCESS, describe
@@ -260,6 +264,52 @@ def test_jobs_returns_latest_jobs_up_to_limit(push_log: PushLog) -> None:
     for limit, expected in ((1, ["c"]), (2, ["c", "a"]), (9, ["c", "a", "b"])):
         assert [job["id"] for job in feeds.jobs(1, limit)] == expected
     assert all("nodes" not in job for job in feeds.jobs(1, 9))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_jobs_pages_equal_sorted_jobs(data: st.DataObject) -> None:
+    """In any order of changes, with views that lag, and with jobs that were created at the same time."""
+    with TemporaryDirectory() as folder:
+        log_database = Database(Path(folder) / "log.sqlite", durable=False)
+        views_database = Database(Path(folder) / "views.sqlite", SCHEMA, durable=False)
+        push_log = PushLog(SqliteLog(log_database), SqliteViews(views_database), World())
+        for name in data.draw(st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=20), label="changes"):
+            push_log.publish("start 1", job=name)
+            push_log.world.now_ms += data.draw(st.integers(0, 1), label="pause")
+            if data.draw(st.booleans(), label="projects"):
+                push_log.project()
+        feeds = push_log.feeds()
+        every = [(job["created_at"], job["id"]) for job in feeds.jobs(1, 100)]
+        assert every == sorted(sorted(every, key=lambda job: job[1]), key=lambda job: job[0], reverse=True)
+        limit, pages, after = data.draw(st.integers(1, 4), label="limit"), list[str](), ""
+        while page := feeds.jobs(1, limit, after):
+            pages += [job["id"] for job in page]
+            after = pages[-1]
+        log_database.close()
+        views_database.close()
+    assert pages == [name for _, name in every]
+
+
+def test_jobs_reads_latest_jobs_only(push_log: PushLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(newest, "PAGE", 20)
+    for number in range(300):
+        push_log.publish("start 1", job=f"j{number:03d}")
+        push_log.world.now_ms += 1
+    push_log.publish("job_complete aborted", job="j000")
+    push_log.project()
+    items: list[str] = []
+
+    class RecordingViews(SqliteViews):
+        def get(self, view: str, items_: Sequence[str]) -> dict[str, Record]:
+            items.extend(items_ if "pushJob" in view else ())
+            return super().get(view, items_)
+
+    database = Database(tmp_path / "views.sqlite", SCHEMA, durable=False)
+    jobs = replace(push_log, views=RecordingViews(database)).feeds().jobs(1, 10)
+    database.close()
+    assert [job["id"] for job in jobs] == [f"j{number:03d}" for number in range(299, 289, -1)]
+    assert len(items) < 60
 
 
 def test_feeds_work_without_views(push_log: PushLog) -> None:

@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
-from chalicelib.domain.errors import BadInput, ConditionFailed, KeyReused
+from chalicelib.domain.errors import BadInput, Busy, ConditionFailed, KeyReused
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Appended, Commit
 from chalicelib.domain.vocabularies.job.jobsets import is_finish_due
+from chalicelib.services.jobs import publish_plan
 from chalicelib.services.jobs.publish_plan import IgnoredEvent
 from chalicelib.services.ports import Log
+from chalicelib.services.reading import scan
 from tests.conformance.anyjob.anyjob import (
     Json,
     create,
@@ -97,6 +99,22 @@ def test_publish_new_process_knows_existing_jobs(job_log: JobLog) -> None:
             ["progress 3", "progress 5"],
             (IgnoredEvent(1, "there is no job 404"),),
         )
+
+
+def test_publish_search_cut_off_still_knows_jobs(job_log: JobLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each search ends after one commit, before it has found the create event of the job."""
+    job_log.publish_jobs(create(1))
+    for _ in range(5):
+        job_log.publish_jobs(progress(1))
+    job_log.publish_jobs(create(2))
+    monkeypatch.setattr(scan, "SCAN_TIMEOUT_S", -1.0)
+    published = job_log.new_job_publisher().publish(1, to_core_events([progress(2), progress(404)]))
+    assert (published.event_count, published.ignored) == (1, (IgnoredEvent(1, "there is no job 404"),))
+    head = job_log.log.head(1)
+    monkeypatch.setattr(publish_plan, "MAX_SEARCH_S", -1.0)
+    with pytest.raises(Busy, match="takes too long, retry"):
+        job_log.new_job_publisher().publish(1, to_core_events([progress(2)]))
+    assert job_log.log.head(1) == head
 
 
 def test_publish_only_ignored_events_writes_nothing(job_log: JobLog) -> None:

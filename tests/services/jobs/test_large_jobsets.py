@@ -3,17 +3,20 @@
 import random
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from math import inf
 
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SqliteViews
-from chalicelib.domain.errors import TooLarge
+from chalicelib.domain.errors import Busy, TooLarge, Unavailable
 from chalicelib.domain.log.append import encode_within_limits
 from chalicelib.domain.log.commit import Commit
+from chalicelib.services.jobs import jobset_states
 from tests.conformance.anyjob.anyjob import create, create_set, finish
-from tests.services.fakes import World
+from tests.services.fakes import FailingLog, OvertakenLog, World
 from tests.services.jobs.job_log import JobLog, to_core_events
 
 FIRST = 10**13
@@ -100,23 +103,109 @@ def test_publish_finish_while_views_lag_reads_new_commits(job_log: JobLog, log: 
     assert max(reads[1:]) <= 2
 
 
+def large_set(job_log: JobLog, jobs: int, unfinished: int, request_size: int = 1_000) -> list[int]:
+    """Create a set whose stored state does not have the ids of its ended jobs. Returns the unfinished jobs."""
+    numbers = list(range(FIRST, FIRST + jobs))
+    job_log.publish_jobs(create_set(7, [], total=jobs))
+    for request in requests_of([create(number, 7) for number in numbers], request_size):
+        job_log.publish_jobs(*request)
+    for request in requests_of([finish(number, 7) for number in numbers[: jobs - unfinished]], request_size):
+        job_log.publish_jobs(*request)
+    return numbers[jobs - unfinished :]
+
+
 def test_publish_repeated_finishes_read_history_once(job_log: JobLog, log: CountingLog) -> None:
     """The stored state counts repeats of a very large set. Whether it is complete takes its whole history."""
-    many, repeats = 1_000, 40
-    numbers = range(FIRST, FIRST + many)
-    job_log.publish_jobs(create_set(7, [PLANNED] * many))
-    for request in requests_of([create(number, 7) for number in numbers], 10):
-        job_log.publish_jobs(*request)
-    for request in requests_of([finish(number, 7) for number in [*numbers[:-repeats], *numbers[:repeats]]], 10):
+    repeats = 40
+    last = large_set(job_log, 1_000, repeats, request_size=10)
+    for request in requests_of([finish(number, 7) for number in range(FIRST, FIRST + repeats)], 10):
         job_log.publish_jobs(*request)
     job_log.project()
     before = log.commits_read
-    for number in numbers[-repeats:]:
+    for number in last:
         job_log.publish_jobs(finish(number, 7))
+        job_log.publish_jobs(finish(FIRST, 7))
         job_log.project()
     history = log.head(1).session
     assert log.commits_read - before < 4 * history
-    assert set_finishes(job_log) == [history]
+    assert set_finishes(job_log) == [history - 1]
+
+
+def test_publish_long_history_continues_after_busy(job_log: JobLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A request whose search is cut off writes nothing, and the next one continues."""
+    (last,) = large_set(job_log, 1_000, 1, request_size=100)
+    monkeypatch.setattr(jobset_states, "MAX_READ_S", -1.0)
+    head, attempts = job_log.log.head(1), 0
+    while not set_finishes(job_log):
+        attempts += 1
+        with suppress(Busy):
+            job_log.publish_jobs(finish(last, 7))
+            continue
+        assert job_log.log.head(1) == head
+    assert attempts == head.session + 1
+    assert set_finishes(job_log) == [head.session + 1]
+
+
+def test_publish_last_finishes_race_ends_jobset_once(job_log: JobLog, log: CountingLog, database: Database) -> None:
+    """Two processes finish the last two jobs of a very large set at the same time, and a third one repeats a finish."""
+    first, second = large_set(job_log, 1_000, 2)
+    job_log.project()
+    others = [job_log.new_job_publisher(), job_log.new_job_publisher()]
+
+    def overtake() -> None:
+        others.pop().publish(1, to_core_events([finish(second, 7)]))
+
+    overtaken = job_log.new_job_publisher(OvertakenLog(database, overtake, times=2))
+    overtaken.publish(1, to_core_events([finish(first, 7)]))
+    assert (others, set_finishes(job_log)) == ([], [log.head(1).session])
+
+
+def test_publish_new_run_of_job_before_write_keeps_jobset_open(job_log: JobLog, database: Database) -> None:
+    (last,) = large_set(job_log, 1_000, 1)
+    again = OvertakenLog(database, lambda: job_log.publish_jobs(create(FIRST, 7)))
+    job_log.new_job_publisher(again).publish(1, to_core_events([finish(last, 7)]))
+    assert set_finishes(job_log) == []
+    job_log.publish_jobs(finish(FIRST, 7))
+    assert set_finishes(job_log) == [job_log.log.head(1).session]
+
+
+@pytest.mark.parametrize("writes", [False, True], ids=["before write", "after write"])
+def test_publish_last_finish_crash_ends_jobset_once(job_log: JobLog, database: Database, writes: bool) -> None:
+    """The process ends while it writes the last finish. The publisher repeats the request in another process."""
+    (last,) = large_set(job_log, 1_000, 1)
+    job_log.project()
+    failing = FailingLog(database, times=inf, writes=writes)
+    with pytest.raises((Busy, Unavailable)):
+        job_log.new_job_publisher(failing).publish(1, to_core_events([finish(last, 7)]))
+    assert len(set_finishes(job_log)) == writes
+    job_log.new_job_publisher().publish(1, to_core_events([finish(last, 7)]))
+    assert len(set_finishes(job_log)) == 1
+
+
+def test_publish_100000_jobs_ends_jobset_once(job_log: JobLog, log: CountingLog, database: Database) -> None:
+    """Requests of 1,000 events by two processes, with repeats and a restart. Each reads the commits it has not seen."""
+    jobs, half = 100_000, 50_000
+    job_log.publish_jobs(create_set(7, [], total=jobs))
+    for start in range(FIRST, FIRST + jobs, 1_000):
+        job_log.publish_jobs(*(create(number, 7) for number in range(start, start + 1_000)))
+    finishes = [finish(number, 7) for number in range(FIRST, FIRST + jobs)]
+    reads = []
+    for part in (finishes[:half], [*finishes[half - 2_000 : half], *finishes[half:-2]]):
+        job_log.project()
+        publishers = [job_log.new_job_publisher(), job_log.new_job_publisher()]
+        for place, request in enumerate(requests_of(part, 1_000)):
+            before = log.commits_read
+            publishers[place % 2].publish(1, to_core_events(request))
+            reads.append(log.commits_read - before)
+    # The repeats make the set look complete before it is. Then each publisher reads the whole history once.
+    *usual, history, other_history = sorted(reads)
+    assert (max(usual) <= 4, set_finishes(job_log)) == (True, [])
+    assert max(history, other_history) <= log.head(1).session
+    first, second = to_core_events(finishes[-2:])
+    log_of_new_process = OvertakenLog(database, lambda: publishers[0].publish(1, [second]))
+    job_log.new_job_publisher(log_of_new_process).publish(1, [first])
+    job_log.publish_jobs(finishes[0])
+    assert set_finishes(job_log) == [log.head(1).session - 1]
 
 
 def test_planned_jobs_without_params_are_stored_without(job_log: JobLog) -> None:
@@ -126,3 +215,16 @@ def test_planned_jobs_without_params_are_stored_without(job_log: JobLog) -> None
         encode_within_limits(to_core_events([create_set(7, [{**PLANNED, "params": {"n": "1"}}] * 10_000)]))
     job_log.publish_jobs(create_set(7, [PLANNED]))
     assert job_log.state("jobset", 7)["jobs"] == [{**PLANNED, "params": {}, "props": {}, "state": "planned"}]
+
+
+def test_silent_jobset_of_100000_jobs_is_cleaned_without_history(job_log: JobLog, log: CountingLog) -> None:
+    job_log.publish_jobs(create_set(7, [], total=100_000, props={"clean_timeout": "60"}))
+    for start in range(FIRST, FIRST + 20_000, 1_000):
+        job_log.publish_jobs(
+            *(create(number, 7, props={"clean_timeout": "7200"}) for number in range(start, start + 1_000))
+        )
+    job_log.project()
+    job_log.advance_s(61)
+    before = log.commits_read
+    assert job_log.clean() == ["cleanJobSet 7"]
+    assert log.commits_read - before <= 3

@@ -30,6 +30,7 @@ from chalicelib.domain.timestamps import MAX_TIMESTAMP_S
 
 JOB = "job"
 JOBSET = "jobset"
+MAX_JOBS_OF_SET = 1_000_000
 
 _STORED: Final = "stored"
 """Validation context of events that are in the log, or follow from such events."""
@@ -173,10 +174,17 @@ class _JobSetEvent(_AnyJobEvent):
 
 
 class CreateJobSet(_JobSetEvent):
-    """A set of jobs was created."""
+    """A set of jobs was created. `total` is its number of jobs, if they are too many to list them."""
 
     event: Literal["createJobSet"]
     jobs: Annotated[tuple[PlannedJob, ...], Field(fail_fast=True)]
+    total: Annotated[WholeNumber, Field(ge=1, le=MAX_JOBS_OF_SET)] | None = None
+
+    @model_validator(mode="after")
+    def _validate_total(self) -> Self:
+        if self.total is not None and self.total < len(self.jobs):
+            raise ValueError("total is less than the number of jobs")
+        return self
 
 
 class ProgressJobSet(_JobSetEvent):

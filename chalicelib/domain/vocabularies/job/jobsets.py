@@ -2,7 +2,7 @@
 
 The stored state of a large set has no list of jobs (`jobs` is None) but the ids of its ended jobs, to count each once.
 The state of a very large set does not have these ids either. Then `finished` counts repeated `finish` events too: it is
-an upper limit, and `full_jobset` has the exact number.
+an upper limit, and `EndedJobs` has the exact number.
 
 A set is created with a list of planned jobs without ids. Each `create` event that names the set replaces one of them.
 A `createJobSet` event of a set that has ended, and a `create` event of a job that has ended, begin a new run.
@@ -20,6 +20,9 @@ _JobSet = dict[str, Any]
 _Job = dict[str, Any]
 _Similarity = tuple[object, ...]
 """The values of the fields in which two jobs have to agree."""
+
+MAX_LISTED_JOBS = 5_000
+"""An event that lists more jobs is larger than a commit may be."""
 
 
 class _JobIndex:
@@ -91,7 +94,11 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
     jobset["updatedAt"] = at
     match name:
         case "createJobSet":
-            jobset |= {"node": native["node"], "props": native["props"], "total": len(native["jobs"])}
+            jobset |= {
+                "node": native["node"],
+                "props": native["props"],
+                "total": native.get("total", len(native["jobs"])),
+            }
             if jobset["jobs"] is not None:  # None: too large to be stored, then only the counters are updated
                 early, jobset["jobs"] = jobset["jobs"], [{**planned, "state": "planned"} for planned in native["jobs"]]
                 index = _JobIndex(jobset["jobs"])
@@ -106,7 +113,7 @@ def fold_jobset(jobset: _JobSet | None, at_us: int, native: Fields) -> _JobSet:
                 for substitute in ("ended", "failures", "failed"):
                     jobset.pop(substitute, None)
         case _:
-            _fold_job_of_set(jobset, native, _JobIndex([] if jobset["jobs"] is None else jobset["jobs"]))
+            _fold_job_of_set(jobset, native, None if jobset["jobs"] is None else _JobIndex(jobset["jobs"]))
     if jobset["jobs"] is not None:
         jobset["finished"] = _count_finished(jobset)
     return jobset
@@ -169,9 +176,10 @@ def _count_finished(jobset: Fields) -> int:
     return sum("success" in job for job in jobset["jobs"])
 
 
-def _fold_job_of_set(jobset: _JobSet, native: Fields, index: _JobIndex) -> None:
+def _fold_job_of_set(jobset: _JobSet, native: Fields, index: _JobIndex | None) -> None:
+    """`index` is None if the list of jobs is too large to be stored."""
     begins_run = native["event"] == "create" and not has_ended(jobset)
-    if jobset["jobs"] is None:
+    if index is None:
         _count_job_of_large_set(jobset, native, begins_run)
         return
     job = index.by_id.get(native["id"])

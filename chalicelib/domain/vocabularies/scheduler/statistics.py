@@ -1,6 +1,6 @@
 """OrderStatistics: the number of orders in each state."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from pydantic_core import to_json
 
@@ -44,6 +44,18 @@ def count_orders(orders: Iterable[State]) -> Statistics:
     for order in orders:
         for counter in counters_for(order):
             counts[counter] += 1
+    return counts
+
+
+def statistics_from_counts(states: Mapping[str, int], sources: Mapping[str, int]) -> Statistics:
+    """The statistics of orders, from their number by state in lists, and by source."""
+    counts = dict.fromkeys(COUNTERS, 0)
+    for state, number in states.items():
+        for counter in ("total", *_STATE_COUNTERS.get(state, ("suspended",))):
+            counts[counter] += number
+    for source, number in sources.items():
+        for counter in _SOURCE_COUNTERS.get(source, ()):
+            counts[counter] += number
     return counts
 
 

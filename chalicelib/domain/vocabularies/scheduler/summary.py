@@ -28,6 +28,7 @@ def _order(ref: ObjectRef, order: State) -> ObjectSummary:
         created_at=None,
         updated_at=_latest(order.get("startedAt"), order.get("finishedAt"), processing.get("since")),
         parent=chain,
+        type=order["orderSourceType"],
         node=order.get("nodeId"),
     )
 

@@ -32,7 +32,7 @@ class Result(TypedDict):
 
 
 class Job(TypedDict):
-    """A job. `eventId` is the position of a snapshot of one job."""
+    """A job. `eventId` is the position of a snapshot of one job, and `next` says that more `logs` follow."""
 
     eventId: NotRequired[EventId]
     id: Number
@@ -53,6 +53,7 @@ class Job(TypedDict):
     logs: list[LogLine] | None
     result: NotRequired[Result | None]
     success: NotRequired[Success]
+    next: NotRequired[Count]
 
 
 class JobOfSet(TypedDict):
@@ -70,7 +71,7 @@ class JobOfSet(TypedDict):
 
 
 class JobSet(TypedDict):
-    """A job set. `eventId` is the position of a snapshot of one job set."""
+    """A job set. `eventId` is the position of a snapshot of one job set, and `next` says that more `jobs` follow."""
 
     eventId: NotRequired[EventId]
     id: Number
@@ -88,6 +89,7 @@ class JobSet(TypedDict):
     ended: NotRequired[list[Number]]
     failures: NotRequired[list[Number]]
     failed: NotRequired[Count]
+    next: NotRequired[Count]
 
 
 OneJob = Annotated[Job, Field(json_schema_extra={"required": ["eventId"]})]

@@ -37,9 +37,10 @@ class Observer(TypedDict):
 
 
 class Observers(TypedDict):
-    """The observers that the caller may see. With `limit`, the next page starts after the last name."""
+    """The observers that the caller may see. If more follow, the next page starts after the last name."""
 
     observers: list[Observer]
+    moreFollows: bool
 
 
 class Deleted(TypedDict):

@@ -16,7 +16,7 @@ class Report(TypedDict):
 
 
 class Reports(TypedDict):
-    """Reports, newest first."""
+    """Reports, newest first. The next page is before the `eventId` of the last one."""
 
     reports: list[Report]
 
