@@ -101,8 +101,7 @@ def torture_sqlite(settings: RunSettings) -> Outcome:
     store = SqliteStore(settings.home / "annals.sqlite")
     progress = Progress("sqlite", settings, [*SQLITE.odds, Fault.KILLED])
     pools = _run_on_store(settings, store, SQLITE, progress, Counter())
-    with store.open() as log:
-        return evaluate("sqlite", settings.home, log.read(SERVER, 0), pools)
+    return evaluate("sqlite", settings.home, store.stored_items(SERVER), pools)
 
 
 def torture_dynamodb(settings: RunSettings, endpoint: str) -> Outcome:
@@ -117,8 +116,7 @@ def torture_dynamodb(settings: RunSettings, endpoint: str) -> Outcome:
         through_proxy = DynamoStore(proxy.url, store.log_table, store.views_table)
         progress = Progress("dynamodb", settings, [*DYNAMODB.odds, *WRITE_ODDS, Fault.KILLED])
         pools = _run_on_store(settings, through_proxy, DYNAMODB, progress, proxy.faults)
-    with store.open() as log:
-        return evaluate("dynamodb", settings.home, log.read(SERVER, 0), pools, proxy.faults)
+    return evaluate("dynamodb", settings.home, store.stored_items(SERVER), pools, proxy.faults)
 
 
 def torture_http(settings: RunSettings) -> Outcome:
@@ -165,10 +163,8 @@ def torture_http(settings: RunSettings) -> Outcome:
     unexpected_results += [
         f"the server exited with {code} after SIGTERM" for code in codes if code not in CLEAN_EXIT_CODES
     ]
-    with store.open() as log:
-        return evaluate(
-            "http", settings.home, log.read(SERVER, 0), [attackers, writers, readers], faults, unexpected_results
-        )
+    pools = [attackers, writers, readers]
+    return evaluate("http", settings.home, store.stored_items(SERVER), pools, faults, unexpected_results)
 
 
 def _run_on_store(
