@@ -1,6 +1,7 @@
 """Components on DynamoDB and SQS: of a Lambda function, and of a hub, which serves many requests at a time."""
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from chalicelib.adapters.aws.client import DYNAMODB, SQS, Service, create_client
@@ -31,6 +32,9 @@ from chalicelib.wiring.components import (
     request_ids,
 )
 from chalicelib.wiring.telemetry import function_telemetry
+
+HEAD_READERS = 4
+"""Threads of a hub that read the heads of logs for empty appends."""
 
 
 def build(settings: Settings, clock: Clock) -> Components:
@@ -68,7 +72,8 @@ def build_hub(settings: Settings, clock: Clock) -> Components:
     receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
     appender = Appender(dynamo_log, clock, reader=reader, receipts=receipts)
     poller = LogPoller(notifier, dynamo_log.has_newer_commit, reader.tail)
-    publisher = Publisher(dynamo_log, ParallelGroupCommit(appender, poller.publish), request_ids())
+    appends, head_reads = ParallelGroupCommit(appender, poller.publish), ThreadPoolExecutor(HEAD_READERS, "annals-head")
+    publisher = Publisher(dynamo_log, appends, request_ids(), head_reads)
     log = build_log_services(settings, clock, reader, notifier, appender, publisher, poller.poll)
     return build_components(settings, clock, ignore_metric, stores, log, _create_mailer)
 

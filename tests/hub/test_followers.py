@@ -76,6 +76,23 @@ def test_followers_of_one_log_share_one_poll(hub: Server, member: Member, proxy:
         assert [query for query in proxy.calls("Query") if not is_poll(query)] == []
 
 
+def test_idle_streams_cost_no_reads_of_their_own(start_hub: StartHub, proxy: RecordingProxy) -> None:
+    """Each stream sends keep-alives, and none of them asks DynamoDB whether there is something new."""
+    hub = start_hub(KEEP_ALIVE_TIME="0.1", RETENTION="P1D")
+    member = hub.organization()
+    (first,) = member.publish("a")
+    with ExitStack() as stack:
+        for _ in range(FOLLOWERS):
+            connection = stack.enter_context(RawConnection(hub))
+            connection.send(get(member, f"/events?timeout=60s&after={first['eventId']}", Accept="text/event-stream"))
+            connection.read_until(b":keepalive")
+        proxy.forget_calls()
+        await_polls(proxy, 4)
+        # The boundary of retention is read once a second for all.
+        assert len([query for query in proxy.calls("Query") if not is_poll(query)]) <= 3
+        assert proxy.calls("GetItem") == proxy.calls("BatchGetItem") == []
+
+
 def test_log_without_followers_is_not_polled(hub: Server, member: Member, proxy: RecordingProxy) -> None:
     (first,) = member.publish("a")
     with RawConnection(hub) as polling:

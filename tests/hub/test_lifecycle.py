@@ -1,18 +1,22 @@
 """A hub that is killed loses no acknowledged event. A hub that is stopped answers its requests first."""
 
+import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from pathlib import Path
 
 import httpx
 
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import verify_contiguous
-from tests.hub.conftest import StartHub
+from tests.hub.conftest import StartHub, hub_environment
 from tests.hub.recording_proxy import RecordingProxy
 from tests.server.raw_connection import RawConnection, get, post
-from tests.serving import Member, Server
+from tests.serving import JWT_KEY, ROOT, TIMEOUT_S, Member, Server
 
 WRITERS = 8
 MIN_ACKNOWLEDGED = 60
@@ -66,3 +70,23 @@ def test_sigterm_answers_requests_that_wait_for_dynamodb(
         assert {(answer.status, answer.headers["connection"]) for answer in answers} == {(201, "close")}
     assert hub.exit_code() == 0
     assert log.head(1).session == WRITERS
+
+
+def test_annals_serve_runs_a_hub(dynamodb_local: str, dynamodb_local_tables: tuple[str, str], tmp_path: Path) -> None:
+    environment = {
+        **hub_environment(dynamodb_local, dynamodb_local_tables),
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(ROOT / "client"),
+        "JWT_KEY": JWT_KEY,
+        "PORT": "0",
+    }
+    command = [sys.executable, "-m", "annals_client", "serve"]
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        greeting = running.stdout.readline()
+        log_table, views_table = dynamodb_local_tables
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(TIMEOUT_S) == 0
+    assert greeting.startswith("Annals hub serves http://127.0.0.1:")
+    assert greeting.endswith(f", its tables are {log_table} and {views_table}\n")
+    assert list(tmp_path.iterdir()) == []

@@ -3,8 +3,8 @@
 It routes, calls the authorizer, and passes each request to the Chalice app as the event that Lambda would get. The app
 stays the only definition of the API.
 
-Threads: any thread may call any method. The token cache is a plain dict: a lost update costs one call of the
-authorizer.
+Threads: any thread may call any method. The caches are plain dicts and sets: a lost update costs one call of the
+authorizer, or one request in a worker thread.
 """
 
 import time
@@ -18,6 +18,7 @@ from chalice.local import LocalChalice
 
 from chalicelib.http import problems
 from chalicelib.http.cors import PREFLIGHT, cors_headers, preflight
+from chalicelib.http.responses import DeferredResponse
 from infra.server.gateway.router import Route, Router
 from infra.server.http.protocol import HttpRequest
 
@@ -46,6 +47,8 @@ class Gateway:
         self._app = app
         self._cors_origins = cors_origins
         self._is_store_remote = is_store_remote
+        self._publishers: set[tuple[str, str]] = set()
+        """Token and organization of callers that have appended. So their organizations are known without a read."""
         self._router = Router(app.routes)
         self._authorizations: dict[str, tuple[float, dict[str, str]]] = {}
 
@@ -54,19 +57,23 @@ class Gateway:
 
     def can_run_in_server_thread(self, route: Route | None, request: HttpRequest) -> bool:
         """Whether `respond` only parses a small body and queues an append, so that it may run in the server thread."""
-        if self._is_store_remote:
-            return False  # The organization may have to be looked up.
         if request.method != "POST" or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES:
             return False
         if self._cached_authorization(request.headers.get("authorization", "")) is None:
             return False  # The authorizer may have to fetch the issuer's keys.
         if route is None:
             return True
+        if self._is_store_remote and _publisher(request) not in self._publishers:
+            return False
         return route.pattern in APPEND_PATTERNS and route.parameters.get("vocabulary") != JOB_VOCABULARY
 
     def respond(self, route: Route | None, request: HttpRequest) -> Response:
         """The app's response, which may be deferred or in steps."""
         response = self._respond(route, request)
+        if self._is_store_remote and isinstance(response, DeferredResponse):
+            if len(self._publishers) >= MAX_CACHED_TOKENS:
+                self._publishers.clear()
+            self._publishers.add(_publisher(request))
         if self._cors_origins:
             origin = request.headers.get("origin")
             response.headers = {**response.headers, **cors_headers(self._cors_origins, origin)}
@@ -131,6 +138,10 @@ class Gateway:
     def _cached_authorization(self, authorization: str) -> dict[str, str] | None:
         valid_until, context = self._authorizations.get(authorization, (0.0, None))
         return context if time.monotonic() < valid_until else None
+
+
+def _publisher(request: HttpRequest) -> tuple[str, str]:
+    return request.headers.get("authorization", ""), request.headers.get("x-organization", "")
 
 
 def _parse_query(query: str) -> dict[str, list[str]] | None:

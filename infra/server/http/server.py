@@ -15,11 +15,12 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
+from typing import Any
 
 from chalice.app import Response
 
@@ -211,6 +212,7 @@ class Server:
             self._flush_appends(MAX_FLUSH_WAIT_S)
             # Many responses share the future of their group, and asking it takes a lock.
             is_done = {future: future.done() for future in {response.future for _, response in deferred}}
+            unfinished: dict[Future[Any], list[tuple[Connection, DeferredResponse]]] = {}
             for connection, response in deferred:
                 if is_done[response.future]:
                     self._send(connection, problems.resolve(response))
@@ -218,22 +220,32 @@ class Server:
                         self._guarded(connection, self._process_requests)
                 else:
                     self._loop.unregister(connection.socket)
-                    self._send_when_done(connection, response)
+                    unfinished.setdefault(response.future, []).append((connection, response))
+            for future, group in unfinished.items():
+                future.add_done_callback(partial(self._on_group_done, group))
+
+    def _on_group_done(self, group: Sequence[tuple[Connection, DeferredResponse]], _: object = None) -> None:
+        """In any thread: the appends of these responses are finished."""
+        self._loop.call_soon(partial(self._send_group, group))
+
+    def _send_group(self, group: Sequence[tuple[Connection, DeferredResponse]]) -> None:
+        for connection, response in group:
+            self._guarded(connection, partial(self._send_deferred, response=response))
+
+    def _send_deferred(self, connection: Connection, response: DeferredResponse) -> None:
+        self._watch(connection)
+        self._send(connection, problems.resolve(response))
+        self._process_requests(connection)
 
     def _send_when_done(self, connection: Connection, response: DeferredResponse) -> None:
         """In any thread: send the response once its append is finished, and wait for that without a thread."""
-
-        def send(connection: Connection) -> None:
-            self._watch(connection)
-            self._send(connection, problems.resolve(response))
-            self._process_requests(connection)
 
         def on_done(_: object) -> None:
             if connection.active_body_bytes > MAX_SERVER_THREAD_BODY_BYTES:
                 start = partial(self._start_steps, connection, lambda: problems.resolve(response))
                 self._workers.submit(self._run_response, connection, start)
             else:
-                self._loop.call_soon(partial(self._guarded, connection, send))
+                self._on_group_done([(connection, response)])
 
         response.future.add_done_callback(on_done)
 
