@@ -68,7 +68,7 @@ class RecordingProxy(_MessageProxy):
         with self._lock:
             self._calls.append((operation, params))
             self._has_call.notify_all()
-        if operation == self._held_operation and self._held_server in (0, _server_of(params)):
+        if operation == self._held_operation and (not self._held_server or self._held_server == _server_of(params)):
             self._arrived.release()
             assert self._released.wait(TIMEOUT_S)
         server.sendall(request)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.hub.conftest import StartHub
-from tests.server.raw_connection import RawConnection, get
+from tests.hub.recording_proxy import RecordingProxy
+from tests.server.raw_connection import RawConnection, get, post, request
 from tests.serving import Member, Server
 
 
@@ -28,6 +29,22 @@ def test_empty_append_returns_the_head(member: Member) -> None:
 
 def test_append_to_missing_organization_is_refused(hub: Server) -> None:
     assert hub.member("missing").post({"events": [{"type": ["a"]}]}).status_code == 404
+
+
+def test_reads_that_hang_do_not_block_appends(hub: Server, member: Member, proxy: RecordingProxy) -> None:
+    """An empty append and one to an unknown organization read the store, but never in the server thread."""
+    member.publish("warm")
+    stranger = hub.member("missing")
+    assert stranger.post({"events": [{"type": ["a"]}]}).status_code == 404
+    with RawConnection(hub) as empty, RawConnection(hub) as unknown:
+        with proxy.holding("Query"):
+            empty.send(request("POST", "/events", b'{"events":[]}', Authorization=f"Bearer {member.token}"))
+            proxy.await_held_call()
+            unknown.send(post(stranger, "a"))
+            proxy.await_held_call()
+            (event,) = member.publish("b")
+        assert [empty.response().status, unknown.response().status] == [200, 404]
+    assert event["position"] == 2
 
 
 def test_job_events_through_the_hub_become_a_job(member: Member) -> None:
