@@ -6,6 +6,7 @@ import pytest
 
 from tests.torture.checks.report import Outcome, table
 from tests.torture.faults import Fault
+from tests.torture.hubs import torture_hubs
 from tests.torture.progress import RunSettings
 from tests.torture.targets import torture_dynamodb, torture_http, torture_sqlite
 
@@ -52,6 +53,15 @@ def test_http_server_killed_and_attacked_loses_nothing(tmp_path: Path) -> None:
     _assert_no_violations(outcome, acknowledged=100)
     assert set(outcome.faults) == {Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.CLIENT_DISCONNECTED}
     assert outcome.hostile > 30, table([outcome])
+
+
+@pytest.mark.usefixtures("aws_environment")
+def test_two_hubs_and_four_functions_lose_nothing(dynamodb_local: str, tmp_path: Path) -> None:
+    outcome = torture_hubs(_settings(tmp_path, min_acknowledged=100), dynamodb_local)
+    _assert_no_violations(outcome, acknowledged=100)
+    assert {Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.KILLED, Fault.SENT_TWICE, Fault.WIRE_ZOMBIE} <= set(
+        outcome.faults
+    )
 
 
 def _settings(home: Path, min_acknowledged: int) -> RunSettings:

@@ -3,13 +3,17 @@
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
+from chalicelib.adapters.dynamodb.items import item_from_commits
 from chalicelib.domain.events.body import join_body
 from chalicelib.domain.log.commit import Commit
+from tests.builders import a_run
 from tests.torture.checks.checker import Kind, violations
 from tests.torture.checks.evidence import AssignedId, Evidence, Mark, ReadEvent, Reading, SentRequest
+from tests.torture.checks.stored import StoredItem, item_from_dynamodb, stored_violations
 
 COUNT = 3
 TAGS = ("a", "b", "c", "d")
@@ -213,3 +217,45 @@ def test_violation_str_has_kind_and_details() -> None:
     assert [str(violation) for violation in violations(GOOD[:2], UNREAD)] == [
         "LOST, acknowledged, but not in the log: request c, acknowledged as 1.3.1 (3000) and 2 more"
     ]
+
+
+def stored_row(commit: Commit) -> StoredItem:
+    return StoredItem([commit], [commit.checksum])
+
+
+def stored_run(commits: Sequence[Commit]) -> StoredItem:
+    """The commits as one item of DynamoDB, as the product writes it."""
+    return item_from_dynamodb(item_from_commits(commits))
+
+
+def test_stored_items_without_damage_have_no_violations() -> None:
+    run = a_run("a", "b", "c", session=5)
+    items = [*map(stored_row, GOOD), stored_run(run)]
+    assert items[-1].commits == run
+    assert stored_violations(items) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"body": "[]"}, {"at_us": 7}, {"before": 1}, {"idempotency_key": "x"}, {"by": "x"}, {"previous_event_id": 9}],
+    ids=str,
+)
+def test_checker_finds_wrong_checksum(change: dict[str, Any]) -> None:
+    damaged = StoredItem([GOOD[0]._replace(**change)], [GOOD[0].checksum])
+    assert [violation.kind for violation in stored_violations([damaged])] == [Kind.CHECKSUM]
+
+
+def test_checker_finds_wrong_checksum_within_a_run() -> None:
+    run = stored_run(a_run("a", "b", "c"))
+    first, second, third = run.checksums
+    damaged = run._replace(checksums=[first, second ^ 1, third])
+    assert [str(violation) for violation in stored_violations([damaged])] == [
+        f"CHECKSUM, the stored checksum is wrong: session 2 has {second ^ 1}, not {second}"
+    ]
+    assert [v.kind for v in stored_violations([run._replace(checksums=[first, second])])] == [Kind.CHECKSUM]
+
+
+@pytest.mark.parametrize("session", [1, 2, 3], ids=["same start", "in the middle", "at the end"])
+def test_checker_finds_overlapping_runs(session: int) -> None:
+    items = [stored_run(a_run("a", "b", "c")), stored_run(a_run("d", "e", session=session))]
+    assert [violation.kind for violation in stored_violations(items)] == [Kind.OVERLAP]

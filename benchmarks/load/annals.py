@@ -69,6 +69,9 @@ class Connection:
 class Annals:
     """Annals at `address`."""
 
+    connection = Connection
+    """Opens the connections of publishers."""
+
     def __init__(self, address: str, token: str) -> None:
         self._address = address
         self._headers = f"Host: {address}\r\nAuthorization: Bearer {token}\r\n"
@@ -79,7 +82,7 @@ class Annals:
 
     def appender(self, events: int) -> Callable[[], None]:
         """POST /events. The response 201 means the events are durable; it contains the position."""
-        connection = Connection(self._address)
+        connection = self.connection(self._address)
         body = json.dumps({"events": [_EVENT] * events}, separators=(",", ":")).encode()
         request_ids = (f"{client:08x}-{number:08}" for client in [randrange(2**32)] for number in count())
         last = 0

@@ -63,12 +63,15 @@ class SuspendableResponse(Response):
         self.is_stream = headers is not None
 
 
-def append_response(outcome: SubmittedAppend | Appended | Head, is_minimal: bool = False) -> Response:
+def append_response(outcome: SubmittedAppend | Appended | Head | Future[Head], is_minimal: bool = False) -> Response:
     """The response to a publisher, deferred until its events are written."""
-    if not isinstance(outcome, SubmittedAppend):
-        return _render_append(outcome, is_minimal)
-    group, place = outcome
-    return DeferredResponse(group, lambda outcomes: _render_append(unwrap(outcomes[place]), is_minimal))
+    match outcome:
+        case SubmittedAppend(group, place):
+            return DeferredResponse(group, lambda outcomes: _render_append(unwrap(outcomes[place]), is_minimal))
+        case Future():
+            return DeferredResponse(outcome, lambda head: _render_append(head, is_minimal))
+        case _:
+            return _render_append(outcome, is_minimal)
 
 
 def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int | None = None) -> Response:

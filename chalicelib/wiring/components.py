@@ -6,6 +6,7 @@
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.http.auth.tickets import Tickets
@@ -29,7 +30,7 @@ from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.retention import MAX_CACHE_S, Retention
 from chalicelib.settings import Settings
 
 
@@ -68,6 +69,8 @@ class LogServices:
     publisher: Publisher
     organizations: Organizations
     health: HealthCheck
+    refresh: Callable[[], None]
+    """Notify waiting readers of commits that other processes have written. The server calls it at intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,9 +139,12 @@ def build_log_services(
     notifier: ChangeNotifier,
     appender: Appender,
     publisher: Publisher,
+    refresh: Callable[[], None] = lambda: None,
 ) -> LogServices:
     organizations = Organizations(reader.log, appender, reader)
-    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events)
+    # A hub has many followers per log, and each of them asks for the boundary at every keep-alive.
+    cache_s = MAX_CACHE_S if settings.is_hub else 0.0
+    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events, cache_s=cache_s)
     is_local = settings.store == "sqlite"
     return LogServices(
         reader=reader,
@@ -148,7 +154,8 @@ def build_log_services(
         appender=appender,
         publisher=publisher,
         organizations=organizations,
-        health=HealthCheck(reader.log, organizations, CACHE_S if settings.function else 0.0),
+        health=HealthCheck(reader.log, organizations, 0.0 if settings.store == "sqlite" else CACHE_S),
+        refresh=refresh,
     )
 
 
@@ -222,3 +229,9 @@ def build_verifier(settings: Settings) -> Verifier:
 def new_request_id() -> str:
     """A random id. It is short because it is stored with each commit."""
     return secrets.token_urlsafe(9)
+
+
+def request_ids() -> Callable[[], str]:
+    """A generator of ids for one process: a random prefix and a counter, which needs no system call per id."""
+    prefix, numbers = secrets.token_urlsafe(6), count()
+    return lambda: f"{prefix}{next(numbers):x}"

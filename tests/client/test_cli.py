@@ -243,7 +243,7 @@ def test_token_is_signed_with_local_key(shell: Shell, server: Server, tmp_path: 
     assert (without_key.code, "OIDC_ISSUER" in without_key.err) == (3, True)
 
 
-@pytest.mark.parametrize("command", ["token", "check"])
+@pytest.mark.parametrize("command", ["serve", "token", "check"])
 def test_server_command_without_server_explains(command: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "client" / "annals_client", tmp_path / "annals_client")
     done = subprocess.run(

@@ -39,7 +39,7 @@ class RawConnection:
 
     def response(self, method: str = "GET") -> RawResponse:
         """Read the next response."""
-        status_line, _, rest = self._read_until(b"\r\n\r\n").partition(b"\r\n")
+        status_line, _, rest = self.read_until(b"\r\n\r\n").partition(b"\r\n")
         headers = dict(line.split(": ", 1) for line in rest.decode().split("\r\n") if line)
         headers = {name.lower(): value for name, value in headers.items()}
         length = 0 if method == "HEAD" else int(headers.get("content-length", "0"))
@@ -68,7 +68,8 @@ class RawConnection:
     def __exit__(self, *failure: object) -> None:
         self.close()
 
-    def _read_until(self, end: bytes) -> bytes:
+    def read_until(self, end: bytes) -> bytes:
+        """Read up to `end`, and return what is before it."""
         while end not in self._buffer:
             assert self.receive(), f"the server closed the connection after {self._buffer!r}"
         data, _, self._buffer = self._buffer.partition(end)

@@ -12,6 +12,7 @@ from pathlib import Path
 from tests.dynamodb_local.server import missing
 from tests.torture.checks.checker import Kind
 from tests.torture.checks.report import Outcome, table
+from tests.torture.hubs import torture_hubs
 from tests.torture.progress import RunSettings
 from tests.torture.servers import dynamodb_local, ministack
 from tests.torture.targets import torture_dynamodb, torture_http, torture_sqlite
@@ -21,7 +22,8 @@ ROUND_DURATION_S = 10.0
 MAX_SHOWN = 5
 """Violations printed per kind."""
 
-TARGETS = ("sqlite", "dynamodb", "dynamodb-local", "http")
+TARGETS = ("sqlite", "dynamodb", "dynamodb-local", "http", "hubs")
+ON_DYNAMODB_LOCAL = {"dynamodb-local", "hubs"}
 
 TargetRunner = Callable[[RunSettings], Outcome]
 
@@ -34,9 +36,9 @@ def main() -> int:
     parser.add_argument("--target", choices=[*TARGETS, "all"], default="all")
     args = parser.parse_args()
     targets: tuple[str, ...] = TARGETS if args.target == "all" else (args.target,)
-    if "dynamodb-local" in targets and (reason := missing()):
-        print(f"skipping dynamodb-local: {reason}", flush=True)
-        targets = tuple(name for name in targets if name != "dynamodb-local")
+    if ON_DYNAMODB_LOCAL & set(targets) and (reason := missing()):
+        print(f"skipping {', '.join(sorted(ON_DYNAMODB_LOCAL & set(targets)))}: {reason}", flush=True)
+        targets = tuple(name for name in targets if name not in ON_DYNAMODB_LOCAL)
     print(f"seed {args.seed}, {args.seconds:g} s per target: {', '.join(targets)}", flush=True)
     with tempfile.TemporaryDirectory(prefix="annals-torture-") as directory, ExitStack() as running:
         home = Path(directory)
@@ -56,7 +58,8 @@ def _target_runner(name: str, home: Path, running: ExitStack) -> TargetRunner:
         case _:
             run_emulator = ministack if name == "dynamodb" else dynamodb_local
             endpoint = running.enter_context(run_emulator(home / f"{name} emulator"))
-            return lambda settings: torture_dynamodb(settings, endpoint)
+            run = torture_hubs if name == "hubs" else torture_dynamodb
+            return lambda settings: run(settings, endpoint)
 
 
 def _run_rounds(name: str, run_target: TargetRunner, home: Path, seconds: float, seed: int) -> Outcome:

@@ -9,9 +9,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 from infra.deploy.local import emulator
 from infra.deploy.local.emulator import wait_for_exit
@@ -28,10 +29,13 @@ POLL_INTERVAL_S = 0.02
 class EmbeddedServer:
     """The embedded server, which can be killed and restarted on the same port."""
 
-    def __init__(self, data_dir: Path, port: int, output: Path) -> None:
+    def __init__(
+        self, data_dir: Path, port: int, output: Path, settings: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
         self.port = port
         self._data_dir = data_dir
         self._output = output
+        self._settings = settings
         self._process: subprocess.Popen[bytes] | None = None
         self._groups: list[int] = []
         """Process group ids of all servers that were started."""
@@ -75,6 +79,7 @@ class EmbeddedServer:
     def _spawn(self) -> None:
         environment = os.environ | {"PORT": str(self.port), "HOST": "127.0.0.1", "DATA_DIR": str(self._data_dir)}
         environment.pop("JWT_KEY", None)
+        environment |= self._settings
         with self._output.open("ab") as sink:
             command = [sys.executable, "-m", "infra.server"]
             self._process = subprocess.Popen(

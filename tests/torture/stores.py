@@ -5,9 +5,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chalicelib.services.ports import Log
+from tests.torture.checks.stored import MAX_SESSIONS, StoredItem, item_from_dynamodb, item_from_sqlite
 
 if TYPE_CHECKING:
     from chalicelib.adapters.aws.client import Client
@@ -30,6 +31,19 @@ class SqliteStore:
         yield SqliteLog(database)
         database.close()
 
+    def stored_items(self, server: int) -> list[StoredItem]:
+        """All items of a log, in the order of their sessions."""
+        from chalicelib.adapters.sqlite.database import Database
+
+        database = Database(self.path)
+        columns = "place, at, n, prev, req, body, before, by, key, digest, crc"
+        rows = database.query(
+            f"SELECT {columns} FROM log WHERE place >= ? AND place < ? ORDER BY place",
+            (server * MAX_SESSIONS, (server + 1) * MAX_SESSIONS),
+        )
+        database.close()
+        return [item_from_sqlite(row) for row in rows]
+
 
 @dataclass(frozen=True, slots=True)
 class DynamoStore:
@@ -45,6 +59,24 @@ class DynamoStore:
 
         with self._client() as client:
             yield DynamoLog(client, self.log_table, self.views_table)
+
+    def stored_items(self, server: int) -> list[StoredItem]:
+        """All items of a log, in the order of their sessions."""
+        query: dict[str, Any] = {
+            "TableName": self.log_table,
+            "KeyConditionExpression": "#server = :server",
+            "ExpressionAttributeNames": {"#server": "server"},
+            "ExpressionAttributeValues": {":server": {"N": str(server)}},
+            "ConsistentRead": True,
+        }
+        items: list[StoredItem] = []
+        with self._client() as client:
+            while True:
+                page = client.call("Query", query)
+                items += map(item_from_dynamodb, page["Items"])
+                if "LastEvaluatedKey" not in page:
+                    return items
+                query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
     def create_tables(self) -> None:
         from chalicelib.adapters.dynamodb import tables

@@ -4,7 +4,7 @@ import itertools
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -101,24 +101,33 @@ def torture_sqlite(settings: RunSettings) -> Outcome:
     store = SqliteStore(settings.home / "annals.sqlite")
     progress = Progress("sqlite", settings, [*SQLITE.odds, Fault.KILLED])
     pools = _run_on_store(settings, store, SQLITE, progress, Counter())
-    with store.open() as log:
-        return evaluate("sqlite", settings.home, log.read(SERVER, 0), pools)
+    return evaluate("sqlite", settings.home, store.stored_items(SERVER), pools)
 
 
 def torture_dynamodb(settings: RunSettings, endpoint: str) -> Outcome:
     """Run writers and readers on two DynamoDB tables, over unreliable connections."""
     settings.home.mkdir(parents=True)
-    suffix = f"{settings.home.name}-{time.time_ns()}"
-    store = DynamoStore(endpoint, f"log-{suffix}", f"views-{suffix}")
-    store.create_tables()
-    address = urlsplit(endpoint)
-    host, port = address.hostname or "127.0.0.1", address.port or 80
-    with RandomFaultProxy(host, port, WRITE_ODDS, READ_ODDS, f"{settings.seed}/proxy") as proxy:
+    store = new_dynamo_store(settings, endpoint)
+    with fault_proxy(settings, endpoint) as proxy:
         through_proxy = DynamoStore(proxy.url, store.log_table, store.views_table)
         progress = Progress("dynamodb", settings, [*DYNAMODB.odds, *WRITE_ODDS, Fault.KILLED])
         pools = _run_on_store(settings, through_proxy, DYNAMODB, progress, proxy.faults)
-    with store.open() as log:
-        return evaluate("dynamodb", settings.home, log.read(SERVER, 0), pools, proxy.faults)
+    return evaluate("dynamodb", settings.home, store.stored_items(SERVER), pools, proxy.faults)
+
+
+def new_dynamo_store(settings: RunSettings, endpoint: str) -> DynamoStore:
+    """New tables for a run."""
+    suffix = f"{settings.home.name}-{time.time_ns()}"
+    store = DynamoStore(endpoint, f"log-{suffix}", f"views-{suffix}")
+    store.create_tables()
+    return store
+
+
+def fault_proxy(settings: RunSettings, endpoint: str) -> RandomFaultProxy:
+    """An unreliable way to DynamoDB."""
+    address = urlsplit(endpoint)
+    host, port = address.hostname or "127.0.0.1", address.port or 80
+    return RandomFaultProxy(host, port, WRITE_ODDS, READ_ODDS, f"{settings.seed}/proxy")
 
 
 def torture_http(settings: RunSettings) -> Outcome:
@@ -133,7 +142,9 @@ def torture_http(settings: RunSettings) -> Outcome:
     )
     address = Address(server.port, token)
     writers = WorkerPool([_publisher(number, settings, address) for number in range(WRITERS)])
-    readers = WorkerPool([_reader(number, settings, HttpSources(address), HTTP_PAUSE_S) for number in range(READERS)])
+    readers = WorkerPool(
+        [reader_slot(number, settings, HttpSources(address), HTTP_PAUSE_S) for number in range(READERS)]
+    )
     attackers = WorkerPool(
         [
             WorkerSlot(
@@ -148,7 +159,8 @@ def torture_http(settings: RunSettings) -> Outcome:
         attackers.start()
         readers.start()
         writers.start()
-        codes = _restart_repeatedly(server, rng, faults, Progress("http", settings, [*HTTP_ODDS, *SERVER_ENDINGS]))
+        progress = Progress("http", settings, [*HTTP_ODDS, *SERVER_ENDINGS])
+        codes = restart_repeatedly([server], rng, faults, lambda: progress.should_continue(faults))
         signals.stop()
         attackers.join()
         writers.join()
@@ -162,22 +174,18 @@ def torture_http(settings: RunSettings) -> Outcome:
         server.kill()
         orphans = server.kill_orphans()
     unexpected_results = [f"{orphans} servers left processes behind"] if orphans else []
-    unexpected_results += [
-        f"the server exited with {code} after SIGTERM" for code in codes if code not in CLEAN_EXIT_CODES
-    ]
-    with store.open() as log:
-        return evaluate(
-            "http", settings.home, log.read(SERVER, 0), [attackers, writers, readers], faults, unexpected_results
-        )
+    unexpected_results += unexpected_exits(codes)
+    pools = [attackers, writers, readers]
+    return evaluate("http", settings.home, store.stored_items(SERVER), pools, faults, unexpected_results)
 
 
 def _run_on_store(
     settings: RunSettings, store: Store, fault_settings: FaultSettings, progress: Progress, faults: Counter[Fault]
 ) -> list[WorkerPool]:
     signals = Signals(settings.home)
-    writers = WorkerPool([_writer(number, settings, store, fault_settings.odds) for number in range(WRITERS)])
+    writers = WorkerPool([writer_slot(number, settings, store, fault_settings.odds) for number in range(WRITERS)])
     readers = WorkerPool(
-        [_reader(number, settings, StoreSources(store), fault_settings.pause_s) for number in range(READERS)]
+        [reader_slot(number, settings, StoreSources(store), fault_settings.pause_s) for number in range(READERS)]
     )
     try:
         readers.start()
@@ -200,18 +208,22 @@ def _run_on_store(
     return [writers, readers]
 
 
-def _restart_repeatedly(
-    server: EmbeddedServer, rng: random.Random, faults: Counter[Fault], progress: Progress
+def restart_repeatedly(
+    servers: Sequence[EmbeddedServer],
+    rng: random.Random,
+    faults: Counter[Fault],
+    should_continue: Callable[[], bool],
 ) -> list[int]:
-    """Stop and restart the server until the run ends. Returns the exit codes of the clean stops."""
+    """Stop and restart one server after the other until the run ends. Returns the exit codes of the clean stops."""
     codes: list[int] = []
-    endings = itertools.cycle(SERVER_ENDINGS)
+    # Each server comes to each ending, whatever the number of servers is.
+    endings = itertools.cycle((server, ending) for ending in SERVER_ENDINGS for server in servers)
     end_at = time.monotonic() + rng.uniform(0, MAX_UPTIME_S)
-    while progress.should_continue(faults):
+    while should_continue():
         time.sleep(POLL_INTERVAL_S)
         if time.monotonic() < end_at:
             continue
-        ending = next(endings)
+        server, ending = next(endings)
         faults[ending] += 1
         if ending is Fault.SERVER_STOPPED:
             codes.append(server.stop())
@@ -222,7 +234,11 @@ def _restart_repeatedly(
     return codes
 
 
-def _writer(number: int, settings: RunSettings, store: Store, odds: Odds) -> WorkerSlot:
+def unexpected_exits(codes: Iterable[int]) -> list[str]:
+    return [f"the server exited with {code} after SIGTERM" for code in codes if code not in CLEAN_EXIT_CODES]
+
+
+def writer_slot(number: int, settings: RunSettings, store: Store, odds: Odds) -> WorkerSlot:
     name = f"writer-{number}"
 
     def make_process(turn: int) -> tuple[Callable[[WriterSettings], None], WriterSettings]:
@@ -237,7 +253,7 @@ def _publisher(number: int, settings: RunSettings, address: Address) -> WorkerSl
     return WorkerSlot(name, lambda _: (publish, ClientSettings(name, settings.home, address, HTTP_ODDS, settings.seed)))
 
 
-def _reader(number: int, settings: RunSettings, sources: SourceFactory, pause_s: float) -> WorkerSlot:
+def reader_slot(number: int, settings: RunSettings, sources: SourceFactory, pause_s: float) -> WorkerSlot:
     return WorkerSlot(
         f"reader-{number}", lambda _: (read, ReaderSettings(number, settings.home, sources, settings.seed, pause_s))
     )

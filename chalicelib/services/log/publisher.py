@@ -1,6 +1,7 @@
 """Publish events: encode them and append them to a log."""
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +36,8 @@ class Publisher:
     log: Log
     appends: AppendQueue
     request_id: Callable[[], str]
+    reads: Executor | None = None
+    """Reads the head of a log for `submit`, where its thread must not wait for the store. None: it may."""
 
     def publish(
         self,
@@ -61,8 +64,8 @@ class Publisher:
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
         by: str = "",
-    ) -> SubmittedAppend | Appended | Head:
+    ) -> SubmittedAppend | Appended | Head | Future[Head]:
         """Queue events that are encoded already."""
         if not texts:
-            return self.log.head(server)
+            return self.log.head(server) if self.reads is None else self.reads.submit(self.log.head, server)
         return self.appends.submit(Append(server, texts, self.request_id(), condition, idempotency_key, by=by))

@@ -89,10 +89,20 @@ class LogReader:
     """Reads the logs, with the help of views. Results are exact even if the views lag behind."""
 
     def __init__(
-        self, log: Log, views: Views, page_size: SizeLimit = UTF8_PAGE, tails: TailCache | None = None
+        self,
+        log: Log,
+        views: Views,
+        page_size: SizeLimit = UTF8_PAGE,
+        tails: TailCache | None = None,
+        recent_commits: Callable[[Head], list[Commit] | None] = lambda _: None,
     ) -> None:
         self.log = log
         self.views = views
+        self.recent_commits = recent_commits
+        """The commits after a head that this process knows without a read. None: it does not know them all.
+
+        There may be newer ones, so this is only for readers that are notified of them.
+        """
         self.page_size = page_size
         self._tails = tails or TailCache(log, views)
         self._pages: dict[Hashable, Page] = {}

@@ -15,7 +15,20 @@ def create_parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(prog="annals", description="Publish events to Annals, follow and query them.")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common_options()
-    for add in (_publish, _follow, _query, _snapshot, _observers, _replay, _report, _system, _me, _token, _check):
+    for add in (
+        _publish,
+        _follow,
+        _query,
+        _snapshot,
+        _observers,
+        _replay,
+        _report,
+        _system,
+        _me,
+        _serve,
+        _token,
+        _check,
+    ):
         add(commands, common)
     _completion(commands, common)
     return top
@@ -135,6 +148,11 @@ def _system(commands: "Commands[argparse.ArgumentParser]", common: argparse.Argu
 
 def _me(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     _command(commands, common, "me", "Print the user and permissions of your token.")
+
+
+def _serve(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    command = _command(commands, common, "serve", "Run the server, configured by environment variables.")
+    _add_data_dir_option(command)
 
 
 def _token(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:

@@ -1,4 +1,4 @@
-"""`annals check` and `annals token` work on a server's data directory. The server's code implements them.
+"""`annals serve`, `annals check` and `annals token` belong to a server. The server's code implements them.
 
 They are available if `infra.server.commands` can be imported, or if this package runs from a source tree of Annals, as
 after `make run`.
@@ -13,7 +13,7 @@ from typing import Protocol, cast
 from annals_client.cli.exits import ServerNotInstalled
 from annals_client.cli.printing import Printer
 
-SERVER_COMMANDS = ("token", "check")
+SERVER_COMMANDS = ("serve", "token", "check")
 
 _SOURCE_TREE = Path(__file__).resolve().parents[3]
 _PACKAGE = "infra.server.commands"

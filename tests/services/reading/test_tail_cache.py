@@ -257,7 +257,7 @@ def test_latest_is_read_again_after_commits_were_deleted(process: Process) -> No
 
 def test_key_is_read_again_after_commits_were_deleted(process: Process) -> None:
     receipts = ProjectedReceipts(process.reader, clock=lambda: 0)
-    receipts.receipt(1, "k")
+    receipts.receipts(1, ["k"])
     head = process.stored.head(1)
     process.append(9)
     keyed = a_commit(head.session + 10, at=10_000, prev=head.last_event_id + 90)
@@ -265,7 +265,7 @@ def test_key_is_read_again_after_commits_were_deleted(process: Process) -> None:
     process.project()
     process.stored.append([a_commit(head.session + 11, at=20_000, prev=keyed.last_event_id)])
     process.stored.delete_up_to(1, keyed.session)
-    assert receipts.receipt(1, "k") == Receipt("d", keyed.session, 10_000)
+    assert receipts.receipts(1, ["k"]) == {"k": Receipt("d", keyed.session, 10_000)}
 
 
 def test_deleted_commits_do_not_make_log_broken(process: Process) -> None:

@@ -24,6 +24,8 @@ class Kind(StrEnum):
     COUNT = "n is not the number of events"
     POSITION = "before is not the number of events before it"
     KEY = "two commits have the same idempotency key"
+    CHECKSUM = "the stored checksum is wrong"
+    OVERLAP = "two items contain the same session"
     UNKNOWN = "no client sent it"
     TORN = "a request is incomplete"
     DISORDER = "the events of a request are in the wrong order"

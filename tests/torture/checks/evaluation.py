@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from chalicelib.domain.log.commit import Commit
 from tests.torture.checks import journal
 from tests.torture.checks.checker import Kind, Violation, violations
 from tests.torture.checks.report import Outcome
+from tests.torture.checks.stored import StoredItem, stored_violations
 from tests.torture.faults import Fault
 from tests.torture.workers.pool import WorkerPool
 
@@ -15,12 +15,14 @@ from tests.torture.workers.pool import WorkerPool
 def evaluate(
     target: str,
     home: Path,
-    log: Iterable[Commit],
+    items: Iterable[StoredItem],
     pools: Sequence[WorkerPool],
     faults: Counter[Fault] | None = None,
     unexpected_results: Sequence[str] = (),
 ) -> Outcome:
-    commits = list(log)
+    """`items` are those of the log, in the order of their sessions."""
+    items = list(items)
+    commits = [commit for item in items for commit in item.commits]
     journals = journal.read_journals(home)
     evidence = journal.evidence(journals)
     unexpected = [
@@ -42,6 +44,7 @@ def evaluate(
         read=sum(len(reading.seen) for reading in evidence.readings),
         faults=sum((pool.faults for pool in pools), journal.faults(journals) + (faults or Counter())),
         violations=(
+            *stored_violations(items),
             *violations(commits, evidence),
             *(Violation(Kind.UNANSWERED, str(request)) for request in journal.unanswered_requests(journals.values())),
             *(Violation(Kind.UNEXPECTED, text) for text in unexpected),

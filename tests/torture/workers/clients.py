@@ -62,6 +62,8 @@ class ClientSettings:
     address: Address
     odds: Odds
     seed: str
+    other_addresses: tuple[Address, ...] = ()
+    """Of servers with the same log. The client may send a request to another one after it got no answer."""
 
 
 def publish(settings: ClientSettings) -> None:
@@ -81,6 +83,7 @@ def _publish(settings: ClientSettings) -> None:
 class _Publisher:
     def __init__(self, settings: ClientSettings, journal: Journal) -> None:
         self._address = settings.address
+        self._addresses = (settings.address, *settings.other_addresses)
         self._journal = journal
         self._signals = Signals(settings.home)
         self._rng = rng = random.Random(f"{settings.seed}/{settings.name}")
@@ -110,6 +113,7 @@ class _Publisher:
         except (OSError, HTTPException):
             self._connection.close()
             time.sleep(RETRY_DELAY_S)
+            self._connection = self._rng.choice(self._addresses).connect()
             return False
         if response is None:
             return False

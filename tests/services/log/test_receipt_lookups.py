@@ -1,0 +1,91 @@
+"""Idempotency keys in the commits after the checkpoint of the views: each commit is read once."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.log import SqliteLog
+from chalicelib.domain.log.commit import Commit
+from chalicelib.services.log import receipts
+from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
+from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.tail_cache import TailCache
+from tests.services.fakes import World, append
+
+
+class ReadLog(SqliteLog):
+    """Records the sessions that are read."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.sessions: list[int] = []
+
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        for commit in super().read(server, after, limit):
+            self.sessions.append(commit.session)
+            yield commit
+
+
+def keyed_commits(log: SqliteLog, world: World, *keys: str) -> list[Commit]:
+    appender = world.appender(log)
+    return [appender.append(append(request_id=key, idempotency_key=key)).commit for key in keys]
+
+
+def projected_receipts(log: SqliteLog, world: World) -> ProjectedReceipts:
+    reader = LogReader(log, NoViews(), tails=TailCache(log, NoViews(), 0, world.clock))
+    return ProjectedReceipts(reader, clock=world.clock)
+
+
+def test_lookup_finds_several_keys_at_once(database: Database, world: World) -> None:
+    log = ReadLog(database)
+    commits = keyed_commits(log, world, "a", "b", "c")
+    found = projected_receipts(log, world).receipts(1, ["a", "x", "c"])
+    assert found == {"a": receipt_of(commits[0]), "c": receipt_of(commits[2])}
+
+
+def test_second_lookup_reads_only_newer_commits(database: Database, world: World) -> None:
+    log = ReadLog(database)
+    first = keyed_commits(log, world, "a", "b")
+    found = projected_receipts(log, world)
+    assert found.receipts(1, ["a"]) == {"a": receipt_of(first[0])}
+    later = keyed_commits(log, world, "c")
+    log.sessions.clear()
+    assert found.receipts(1, ["b", "c"]) == {"b": receipt_of(first[1]), "c": receipt_of(later[0])}
+    assert set(log.sessions) == {3}
+
+
+@pytest.mark.parametrize("limit", [0, 1, 2, 3, 10])
+def test_lookup_with_full_memory_finds_every_key(
+    limit: int, database: Database, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "MAX_REMEMBERED_KEYS", limit)
+    log = ReadLog(database)
+    commits = keyed_commits(log, world, "a", "b", "c")
+    found = projected_receipts(log, world)
+    for _ in range(2):
+        assert found.receipts(1, ["a", "b", "c"]) == {each.idempotency_key: receipt_of(each) for each in commits}
+
+
+def test_logs_beyond_the_limit_are_forgotten(database: Database, world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(receipts, "MAX_REMEMBERED_LOGS", 1)
+    log = ReadLog(database)
+    found = projected_receipts(log, world)
+    for server in (1, 2, 1):
+        commit = world.appender(log).append(append(server=server, request_id="r", idempotency_key=f"k{server}")).commit
+        assert found.receipts(server, [f"k{server}", "other"]) == {f"k{server}": receipt_of(commit)}
+        assert list(found._tails) == [server]
+
+
+def test_keys_that_the_views_contain_are_forgotten(
+    database: Database, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(receipts, "MIN_FORGOTTEN_SESSIONS", 2)
+    log = ReadLog(database)
+    commits = keyed_commits(log, world, "a", "b", "c")
+    found = projected_receipts(log, world)
+    found.receipts(1, ["a"])
+    assert found._tail_receipts(commits[0].head, ["b"]) == {"b": receipt_of(commits[1])}
+    assert list(found._tails[1].receipts) == ["a", "b", "c"]
+    assert found._tail_receipts(commits[1].head, ["c"]) == {"c": receipt_of(commits[2])}
+    assert list(found._tails[1].receipts) == ["c"]
