@@ -1,6 +1,6 @@
 """Ports: the interfaces that the services need and the adapters implement."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from chalicelib.domain.events.head import Head
@@ -57,8 +57,8 @@ class Log(Protocol):
 class Receipts(Protocol):
     """Finds the commits of requests by their idempotency keys."""
 
-    def receipt(self, server: int, key: str) -> Receipt | None:
-        """The last use of the key in the log, perhaps an expired one. Sees every acknowledged append."""
+    def receipts(self, server: int, keys: Collection[str]) -> Mapping[str, Receipt]:
+        """The last use of each key in the log, perhaps an expired one. Sees every acknowledged append."""
 
 
 class Views(Protocol):

@@ -1,7 +1,7 @@
 """The log on SQLite."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import suppress
 
 import apsw
@@ -95,8 +95,12 @@ class SqliteLog:
         query = f"{_SELECT_COMMIT} WHERE place < ? AND place >= ? ORDER BY place DESC LIMIT ?"
         return self._query_commits(query, _place(server, before), _place(server, 0), limit)
 
+    def receipts(self, server: int, keys: Collection[str]) -> dict[str, Receipt]:
+        """Implements `Receipts`."""
+        return {key: receipt for key in keys if (receipt := self.receipt(server, key)) is not None}
+
     def receipt(self, server: int, key: str) -> Receipt | None:
-        """The last use of an idempotency key. Implements `Receipts`."""
+        """The last use of an idempotency key."""
         values = (key, _place(server, 0), _place(server, MAX_SESSIONS - 1))
         rows = self._database.query(_SELECT_KEY, values) or self._database.query(_SELECT_DELETED_KEY, values)
         return Receipt(rows[0][0], rows[0][1] % MAX_SESSIONS, rows[0][2]) if rows else None

@@ -16,6 +16,8 @@ from chalicelib.domain.queries.event_filter import Selection
 MAX_EVENTS = 1_000
 MAX_BYTES = 350 * 1024
 MAX_IDEMPOTENCY_KEY_LENGTH = 256
+_COMMIT_OVERHEAD = 64
+"""More than the digest, the checksum, the number of events and the separators of a commit take."""
 RECEIPT_TTL_S = 24 * 3600
 """How long an idempotency key is stored."""
 
@@ -60,6 +62,16 @@ class Append(NamedTuple):
             return self.request_digest
         condition = self.condition.model_dump_json() if self.condition else ""
         return hashlib.sha256("\n".join((condition, *self.texts)).encode()).hexdigest()[:32]
+
+
+def stored_size(append: Append) -> int:
+    """An upper bound of the bytes that the commit of `append` takes in a stored item, without compression."""
+    texts = sum(_utf8_size(text) + 2 for text in append.texts)
+    return texts + _utf8_size(append.request_id + append.by + (append.idempotency_key or "")) + _COMMIT_OVERHEAD
+
+
+def _utf8_size(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode())
 
 
 class Receipt(NamedTuple):

@@ -43,6 +43,9 @@ class Subscription:
         self.notify = notify
 
 
+_Groups = dict[Selection, dict[Subscription, None]]
+
+
 class CommitNotifier:
     """Wakes the subscribers of a commit as soon as the writer publishes it.
 
@@ -51,27 +54,32 @@ class CommitNotifier:
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
-        self._groups: dict[int, dict[Selection, dict[Subscription, None]]] = {}
+        self._groups: dict[int, _Groups] = {}
+        """A log with subscribers has recent commits, or at least their end."""
         self._recent: dict[int, _RecentCommits] = {}
         self._last_sessions: dict[int, int] = {}
         """Last session of each log that ever had a subscriber, as of the last `refresh`."""
         self._open = True
 
     def publish(self, commit: Commit) -> None:
-        """Wake the subscribers that select an event of `commit`, which is already stored."""
+        """Wake the subscribers that select an event of `commit`, which is already stored.
+
+        A commit that was published before is ignored.
+        """
         server = commit.server
         with self._mutex:
-            is_next, recent = self._is_next(commit), self._recent.get(server)
+            recent = self._recent.get(server)
+            if recent is not None and commit.session <= recent.end.session:
+                return
+            is_next = recent is None or commit.session == recent.end.session + 1
             if recent is None or not is_next:
                 # After a gap, another process writes too. Readers must look at the log for the commits in between.
-                recent = self._recent[server] = _RecentCommits()
+                recent = self._recent[server] = _RecentCommits(commit.previous_head)
             recent.add(commit)
             if groups := self._groups.get(server):
-                before = commit.previous_head
                 selections = [selection for selection in groups if not is_next or _selects(selection, commit)]
-                for subscription in chain.from_iterable(groups.pop(selection) for selection in selections):
-                    subscription.head = before if is_next else subscription.head
-                    subscription.notify()
+                for selection in selections:
+                    self._notify_group(groups, selection, commit, is_next)
 
     def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
         """Block until a selected event may exist after `head`, or until `timeout_s`. Implements `ChangeNotifier`."""
@@ -91,6 +99,7 @@ class CommitNotifier:
             if may_have_match or not self._open:
                 notify()
             else:
+                self._remember_end(checked_head)
                 self._groups.setdefault(head.server, {}).setdefault(selection, {})[subscription] = None
         return subscription
 
@@ -107,9 +116,27 @@ class CommitNotifier:
                 if not group:
                     del self._groups[server][subscription.selection]
                 recent = self._recent.get(server)
-                if recent is not None and recent.commits[-1].session > subscription.head.session:
-                    subscription.head = recent.commits[-1].head
+                if recent is not None and recent.end.session > subscription.head.session:
+                    subscription.head = recent.end
             return subscription.head if self._open else None
+
+    def followed_ends(self) -> list[Head]:
+        """The last published position of each log with subscribers."""
+        with self._mutex:
+            return [self._recent[server].end for server, groups in self._groups.items() if groups]
+
+    def is_gap_before(self, commit: Commit) -> bool:
+        """Whether the log has subscribers, and commits before `commit` were not published to them."""
+        with self._mutex:
+            recent = self._recent.get(commit.server)
+            has_subscribers = bool(self._groups.get(commit.server))
+            return has_subscribers and recent is not None and commit.session > recent.end.session + 1
+
+    def commits_after(self, head: Head) -> list[Commit] | None:
+        """The published commits after `head`. None if they are not remembered back to there."""
+        with self._mutex:
+            recent = self._recent.get(head.server)
+            return None if recent is None else recent.after(head)
 
     def refresh(self, read_head: Callable[[int], Head]) -> None:
         """Wake the subscribers of logs that another process has extended. `read_head` reads a log's current head."""
@@ -120,12 +147,7 @@ class CommitNotifier:
             with self._mutex:
                 self._last_sessions[server] = last_session
                 recent = self._recent.get(server)
-                if recent is not None:
-                    published_to = recent.commits[-1].session
-                else:
-                    subscriptions = chain.from_iterable(self._groups.get(server, {}).values())
-                    published_to = min((each.head.session for each in subscriptions), default=last_session)
-                if published_to >= last_session:
+                if recent is None or recent.end.session >= last_session:
                     continue
                 self._recent.pop(server, None)
                 for subscription in chain.from_iterable(self._groups.pop(server, {}).values()):
@@ -140,13 +162,24 @@ class CommitNotifier:
                     subscription.notify()
             self._groups.clear()
 
-    def _is_next(self, commit: Commit) -> bool:
-        """Whether `commit` directly follows the last published commit, or the heads of all subscribers."""
-        recent = self._recent.get(commit.server)
-        if recent is not None:
-            return recent.commits[-1].session == commit.session - 1
-        subscriptions = chain.from_iterable(self._groups.get(commit.server, {}).values())
-        return all(subscription.head.session >= commit.session - 1 for subscription in subscriptions)
+    def _remember_end(self, head: Head) -> None:
+        """Publish nothing up to `head`, which the first subscriber of a log has read."""
+        recent = self._recent.get(head.server)
+        is_outdated = recent is not None and recent.end.session < head.session and not self._groups.get(head.server)
+        if recent is None or is_outdated:
+            self._recent[head.server] = _RecentCommits(head)
+
+    def _notify_group(self, groups: _Groups, selection: Selection, commit: Commit, is_next: bool) -> None:
+        """Notify the subscribers of a selection, except those that have read `commit` already."""
+        before = commit.previous_head
+        subscriptions = groups.pop(selection)
+        ahead = {each: None for each in subscriptions if each.head.session >= commit.session}
+        if ahead:
+            groups[selection] = ahead
+        for subscription in subscriptions:
+            if subscription not in ahead:
+                subscription.head = before if is_next else subscription.head
+                subscription.notify()
 
     def _check_recent(self, head: Head, selection: Selection) -> tuple[Head, bool]:
         """Match the recent commits after `head`.
@@ -154,15 +187,15 @@ class CommitNotifier:
         Returns the position up to which no selected event exists, and whether one may exist after it.
         """
         recent, refreshed_to = self._recent.get(head.server), self._last_sessions.get(head.server, 0)
-        published_to = 0 if recent is None else recent.commits[-1].session
+        published_to = 0 if recent is None else recent.end.session
         if max(published_to, refreshed_to) <= head.session:
             return head, False
         if recent is None or refreshed_to > published_to:
             return head, True
-        skipped = head.session - recent.commits[0].session + 1
-        if skipped < 0:
+        commits = recent.after(head)
+        if commits is None:
             return head, True
-        for commit in islice(recent.commits, skipped, None):
+        for commit in commits:
             if _selects(selection, commit):
                 return head, True
             head = commit.head
@@ -170,20 +203,31 @@ class CommitNotifier:
 
 
 class _RecentCommits:
-    """The latest commits of a log without gaps, at least one."""
+    """The latest commits of a log after `start`, without gaps."""
 
-    __slots__ = ("commits", "size_bytes")
+    __slots__ = ("_commits", "_size_bytes", "end", "start")
 
-    def __init__(self) -> None:
-        self.commits: deque[Commit] = deque()
-        self.size_bytes = 0
+    def __init__(self, start: Head) -> None:
+        self.start = self.end = start
+        self._commits: deque[Commit] = deque()
+        self._size_bytes = 0
 
     def add(self, commit: Commit) -> None:
         """Add the next commit and evict the oldest ones beyond the limits."""
-        self.commits.append(commit)
-        self.size_bytes += len(commit.body)
-        while len(self.commits) > MAX_RECENT_COMMITS or (self.size_bytes > MAX_RECENT_BYTES and len(self.commits) > 1):
-            self.size_bytes -= len(self.commits.popleft().body)
+        commits = self._commits
+        commits.append(commit)
+        self.end = commit.head
+        self._size_bytes += len(commit.body)
+        while len(commits) > MAX_RECENT_COMMITS or (self._size_bytes > MAX_RECENT_BYTES and len(commits) > 1):
+            evicted = commits.popleft()
+            self._size_bytes -= len(evicted.body)
+            self.start = evicted.head
+
+    def after(self, head: Head) -> list[Commit] | None:
+        """The commits after `head`. None if some of them are not here."""
+        if head.session < self.start.session:
+            return None
+        return list(islice(self._commits, head.session - self.start.session, None))
 
 
 class PollingNotifier:

@@ -6,6 +6,7 @@ Threads: any thread may call `precheck`, `head` and `deadline`. The attempts of 
 
 import random
 import time
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
@@ -177,8 +178,9 @@ class Appender:
             self._log.append(plan.commits)
 
     def _prepare_retry(self, write: GroupWrite, metric: str, reason: Exception) -> None:
-        """Drop cached heads. Raise `reason` once the deadline has passed."""
-        self._heads.clear()
+        """Drop the cached heads of the group's logs. Raise `reason` once the deadline has passed."""
+        for server in {append.server for append in write.appends}:
+            self._heads.pop(server, None)
         if self.monotonic() > write.deadline:
             raise reason
         self._measure(metric)
@@ -195,19 +197,24 @@ class Appender:
                 if append.idempotency_key is None:
                     outcome: Outcome = self._plan_commit(append, plan)
                 else:
-                    outcome = self._plan_keyed_append(append, plan)
+                    outcome = self._plan_keyed_append(append, plan, appends)
             except (Refused, Busy, LogBroken) as refusal:  # A damaged log must not fail the appends to others.
                 outcome = refusal
             plan.outcomes.append(outcome)
         return plan
 
-    def _plan_keyed_append(self, append: Append, plan: WritePlan) -> Outcome:
-        # Before the key is looked up: a commit in between must not go unnoticed. The write covers later commits.
+    def _plan_keyed_append(self, append: Append, plan: WritePlan, group: Sequence[Append]) -> Outcome:
+        # Before the keys are looked up: a commit in between must not go unnoticed. The write covers later commits.
         self._base_head(append.server, plan)
+        if append.server not in plan.receipts:
+            # All keys of the group at once, because on AWS each lookup is several calls.
+            keys = {each.idempotency_key for each in group if each.server == append.server and each.idempotency_key}
+            plan.receipts[append.server] = self._receipts.receipts(append.server, keys)
         try:
             return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
-            # The match may be this very request, if it was written after the receipt was looked up.
+            # The match may be this very request, if it was written after the receipts were looked up.
+            plan.receipts.pop(append.server, None)
             return self._replay(append, plan) or refusal
 
     def _replay(self, append: Append, plan: WritePlan) -> Outcome | None:
@@ -216,8 +223,12 @@ class Appender:
         if key is None:
             return None
         planned = plan.commit_with_key(append.server, key)
-        receipt = self._receipt(append.server, key, plan.now_ms) if planned is None else receipt_of(planned)
-        if receipt is None:
+        if planned is not None:
+            receipt: Receipt | None = receipt_of(planned)
+        else:
+            found = plan.receipts.get(append.server)
+            receipt = (self._receipts.receipts(append.server, {key}) if found is None else found).get(key)
+        if receipt is None or not receipt.is_valid(plan.now_ms):
             return None
         if receipt.digest != append.digest:
             raise KeyReused(key)
@@ -228,11 +239,8 @@ class Appender:
 
     def has_receipt(self, server: int, key: str | None) -> bool:
         """Whether a request with this idempotency key was written within 24 hours."""
-        return key is not None and self._receipt(server, key, self._clock()) is not None
-
-    def _receipt(self, server: int, key: str, now_ms: int) -> Receipt | None:
-        receipt = self._receipts.receipt(server, key)
-        return receipt if receipt is not None and receipt.is_valid(now_ms) else None
+        receipt = None if key is None else self._receipts.receipts(server, {key}).get(key)
+        return receipt is not None and receipt.is_valid(self._clock())
 
     def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
         base_head = self._base_head(append.server, plan)
@@ -258,8 +266,17 @@ class Appender:
     def _check_condition(self, append: Append, condition: AppendCondition, base_head: Head, plan: WritePlan) -> None:
         """Check the commits since `precheck`, up to `base_head` at least. The conditional write covers later ones."""
         verified = append.verified_head or Head(append.server)
-        tail = self._log.read(append.server, verified.session) if verified.session < base_head.session else iter(())
+        tail = self._tail_after(verified, plan) if verified.session < base_head.session else iter(())
         _reject_match(condition, chain(verify_contiguous(verified, tail), plan.commits_of(append.server)))
+
+    def _tail_after(self, head: Head, plan: WritePlan) -> Iterable[Commit]:
+        """The commits after `head`. The conditions of a group share one read of the log, if it began early enough."""
+        tail = plan.tails.get(head.server)
+        if tail is None or head.session + 1 < tail[0].session:
+            tail = list(self._log.read(head.server, head.session))
+            if tail:
+                plan.tails[head.server] = tail
+        return tail[bisect_right(tail, head.session, key=lambda commit: commit.session) :]
 
     def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
         """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""

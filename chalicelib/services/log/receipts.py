@@ -4,6 +4,8 @@ A key is an append condition: fail if a commit with this key exists within 24 ho
 no second write is needed. The conditional write of the commit covers requests with the same key at the same time.
 """
 
+from collections.abc import Collection
+
 from chalicelib.domain.log.append import RECEIPT_TTL_S, Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.receipt import RECEIPTS_VIEW, receipt_from_record
@@ -23,23 +25,23 @@ class ProjectedReceipts:
         self._legacy = legacy
         """Receipts that an earlier version has stored elsewhere."""
 
-    def receipt(self, server: int, key: str) -> Receipt | None:
+    def receipts(self, server: int, keys: Collection[str]) -> dict[str, Receipt]:
         reader = self._reader
-        checkpoint, record = reader.read_views(
-            server, lambda checkpoint: reader.views.get(checkpoint.view_name(RECEIPTS_VIEW), [key]).get(key)
+        checkpoint, records = reader.read_views(
+            server, lambda checkpoint: reader.views.get(checkpoint.view_name(RECEIPTS_VIEW), list(keys))
         )
-        receipt = None if record is None else receipt_from_record(record)
+        receipts = {key: receipt_from_record(record) for key, record in records.items()}
         # While the views are rebuilt, the commits after their checkpoint are many. Old ones do not matter.
         expired_us = (self._clock() - (RECEIPT_TTL_S + MAX_CLOCK_SKEW_S) * 1000) * 1000
         start = checkpoint.head
         if start.last_event_id < expired_us:
             start = max(start, reader.position_at(server, expired_us), key=lambda head: head.session)
         for commit in reader.tail(start):
-            if commit.idempotency_key == key:
-                receipt = receipt_of(commit)
-        if receipt is None and self._legacy is not None:
-            return self._legacy.receipt(server, key)
-        return receipt
+            if commit.idempotency_key in keys:
+                receipts[commit.idempotency_key] = receipt_of(commit)
+        if self._legacy is not None and (others := [key for key in keys if key not in receipts]):
+            receipts.update(self._legacy.receipts(server, others))
+        return receipts
 
 
 def receipt_of(commit: Commit) -> Receipt:

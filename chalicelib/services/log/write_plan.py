@@ -1,10 +1,10 @@
 """Write plans: the commits to write for a group of append requests, and the progress of writing them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import Append
+from chalicelib.domain.log.append import Append, Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.log.outcome import Outcome
 
@@ -20,6 +20,10 @@ class WritePlan:
     """Heads of the logs before the write."""
     new_heads: dict[int, Head] = field(default_factory=dict)
     """Heads of the logs after the write."""
+    receipts: dict[int, Mapping[str, Receipt]] = field(default_factory=dict)
+    """By server, the receipts of all idempotency keys of the group, looked up after the base head was read."""
+    tails: dict[int, list[Commit]] = field(default_factory=dict)
+    """By server, the last commits of the log, for the conditions of the group."""
 
     def commits_of(self, server: int) -> Iterator[Commit]:
         """The planned commits of one log, in order."""

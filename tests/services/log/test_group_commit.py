@@ -13,7 +13,8 @@ from chalicelib.domain.errors import ConditionFailed, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended, Commit, verify_contiguous
 from chalicelib.services.log.appender import APPEND_TIMEOUT_S, BACKOFF, Appender
-from chalicelib.services.log.group_commit import MAX_GROUP_SIZE, GroupCommit
+from chalicelib.services.log.group_commit import GroupCommit
+from chalicelib.services.log.group_queue import MAX_GROUP_SIZE
 from tests.services.fakes import FailingLog, World, append, keys, no_match
 
 WRITERS = 8
@@ -88,7 +89,7 @@ def wait_for_queue(group_commit: GroupCommit, length: int) -> None:
     """Return when `length` appends are queued."""
     pause, attempts = threading.Event(), int(TIMEOUT_S / POLL_INTERVAL_S)
     for _ in range(attempts):
-        queued = sum(len(group.write.appends) for group in list(group_commit._queue))
+        queued = sum(len(group.write.appends) for group in list(group_commit._queue._groups))
         if queued == length:
             return
         pause.wait(POLL_INTERVAL_S)

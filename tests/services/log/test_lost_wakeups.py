@@ -37,7 +37,7 @@ class HookedLock:
 
 
 def use_lock(group_commit: GroupCommit, lock: HookedLock) -> None:
-    vars(group_commit)["_queue_lock"] = lock
+    vars(group_commit._queue)["_lock"] = lock
 
 
 def test_append_before_background_thread_ends_is_written(database: Database, world: World) -> None:
@@ -77,7 +77,7 @@ def test_append_after_background_thread_ended_is_written(database: Database, wor
         assert not group_commit.flush(max_wait_s=0.0)
         use_lock(group_commit, HookedLock(threading.current_thread().name, end_background_thread))
         # In this thread, because a thread that waits for a lost append never ends.
-        future, is_draining = group_commit._enqueue(append(request_id="late"))
-        assert not is_draining
+        future, is_claimed = group_commit._queue.enqueue(append(request_id="late"))
+        assert not is_claimed
         assert group_commit.flush(max_wait_s=TIMEOUT_S)
         assert [one.result(TIMEOUT_S).commit.session for one in (slow, queued, future)] == [1, 2, 3]
