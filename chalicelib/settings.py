@@ -62,6 +62,8 @@ class Settings:
 
     store: str
     """`sqlite` or `dynamodb`."""
+    is_hub: bool
+    """Whether this process is the server on DynamoDB. The server sets it for itself."""
     aws_client: str
     """`boto3`, or empty for the small client of Annals."""
     function: str
@@ -138,6 +140,7 @@ class Settings:
         on_lambda = bool(function)
         return cls(
             store=get("STORE") or ("dynamodb" if on_lambda else "sqlite"),
+            is_hub=get("HUB") == "yes",
             aws_client=get("AWS_CLIENT") or "",
             function=function,
             stack=get("STACK") or "",

@@ -6,6 +6,7 @@
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import count
 
 from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.http.auth.tickets import Tickets
@@ -65,6 +66,8 @@ class LogServices:
     publisher: Publisher
     organizations: Organizations
     health: HealthCheck
+    refresh: Callable[[], None]
+    """Notify waiting readers of commits that other processes have written. The server calls it at intervals."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +136,7 @@ def build_log_services(
     notifier: ChangeNotifier,
     appender: Appender,
     publisher: Publisher,
+    refresh: Callable[[], None] = lambda: None,
 ) -> LogServices:
     organizations = Organizations(reader.log, appender, reader)
     return LogServices(
@@ -142,7 +146,8 @@ def build_log_services(
         appender=appender,
         publisher=publisher,
         organizations=organizations,
-        health=HealthCheck(reader.log, organizations, CACHE_S if settings.function else 0.0),
+        health=HealthCheck(reader.log, organizations, 0.0 if settings.store == "sqlite" else CACHE_S),
+        refresh=refresh,
     )
 
 
@@ -216,3 +221,9 @@ def build_verifier(settings: Settings) -> Verifier:
 def new_request_id() -> str:
     """A random id. It is short because it is stored with each commit."""
     return secrets.token_urlsafe(9)
+
+
+def request_ids() -> Callable[[], str]:
+    """A generator of ids for one process: a random prefix and a counter, which needs no system call per id."""
+    prefix, numbers = secrets.token_urlsafe(6), count()
+    return lambda: f"{prefix}{next(numbers):x}"

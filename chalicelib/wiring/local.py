@@ -1,9 +1,6 @@
 """Components of the embedded server and its worker processes, on SQLite files in the data directory."""
 
 import logging
-import secrets
-from collections.abc import Callable
-from itertools import count
 from pathlib import Path
 
 from chalicelib.adapters.sqlite import outbox as sqlite_outbox
@@ -21,7 +18,14 @@ from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.ports import Clock, Receipts, ignore_metric
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Components, Stores, build_components, build_log_services, page_size
+from chalicelib.wiring.components import (
+    Components,
+    Stores,
+    build_components,
+    build_log_services,
+    page_size,
+    request_ids,
+)
 
 LOG_BUSY_TIMEOUT_S = 0.5
 """Short, because the server's network thread writes too. The appender retries."""
@@ -37,7 +41,12 @@ def build(settings: Settings, clock: Clock) -> Components:
     reader = LogReader(stores.log, stores.views, page_size(settings), checkpoint_ttl_s=0)
     appender = Appender(stores.log, clock, reader=reader, receipts=receipts)
     publisher = Publisher(stores.log, GroupCommit(appender, on_commit=notifier.publish), request_ids())
-    log = build_log_services(settings, clock, reader, notifier, appender, publisher)
+
+    def refresh() -> None:
+        if stores.has_external_writes():
+            notifier.refresh(stores.log.head)
+
+    log = build_log_services(settings, clock, reader, notifier, appender, publisher, refresh)
 
     def create_mailer() -> Mailer:
         from chalicelib.adapters.mail.maildir import MaildirMailer  # noqa: PLC0415  (only deliverers send mail)
@@ -80,9 +89,3 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
 def _log_progress(done: int, total: int) -> None:
     if done == total or done % (100 * BATCH_COMMITS) == 0:
         _log.warning("upgrading annals.sqlite to format 2: %d of %d commits", done, total)
-
-
-def request_ids() -> Callable[[], str]:
-    """A generator of ids for one process: a random prefix and a counter, which needs no system call per id."""
-    prefix, numbers = secrets.token_urlsafe(6), count()
-    return lambda: f"{prefix}{next(numbers):x}"

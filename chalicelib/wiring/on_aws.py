@@ -1,4 +1,4 @@
-"""Components of a Lambda function, on DynamoDB and SQS."""
+"""Components on DynamoDB and SQS: of a Lambda function, and of a hub, which serves many requests at a time."""
 
 from collections.abc import Callable
 from functools import partial
@@ -28,17 +28,52 @@ from chalicelib.wiring.components import (
     build_log_services,
     new_request_id,
     page_size,
+    request_ids,
 )
 from chalicelib.wiring.telemetry import function_telemetry
 
 
 def build(settings: Settings, clock: Clock) -> Components:
-    """Each request is a commit of its own, and readers poll for new commits."""
+    """Components of a function. Each request is a commit of its own, and readers poll for new commits."""
     telemetry = function_telemetry()
     measure = ignore_metric if telemetry is None else telemetry.measure
     dynamodb = service_client(DYNAMODB)
     if telemetry is not None:
         dynamodb = MeteredClient(dynamodb, measure)
+    dynamo_log, stores = _open_stores(settings, clock, dynamodb)
+    reader = LogReader(dynamo_log, stores.views, page_size(settings), clock=clock)
+    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
+    appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
+    notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
+    publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)
+    log = build_log_services(settings, clock, reader, notifier, appender, publisher)
+    return build_components(settings, clock, measure, stores, log, _create_mailer)
+
+
+def build_hub(settings: Settings, clock: Clock) -> Components:
+    """Components of a hub. Requests share commits, and all readers of a log share one poll.
+
+    Functions and other hubs may write the same logs. The conditional put decides between them.
+    """
+    from chalicelib.services.feeds.log_poller import LogPoller  # noqa: PLC0415  (functions do not need these)
+    from chalicelib.services.feeds.notifiers import CommitNotifier  # noqa: PLC0415
+    from chalicelib.services.log.parallel_group_commit import ParallelGroupCommit  # noqa: PLC0415
+
+    dynamodb = service_client(DYNAMODB)
+    dynamo_log, stores = _open_stores(settings, clock, dynamodb)
+    notifier = CommitNotifier()
+    reader = LogReader(
+        dynamo_log, stores.views, page_size(settings), clock=clock, recent_commits=notifier.commits_after
+    )
+    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
+    appender = Appender(dynamo_log, clock, reader=reader, receipts=receipts)
+    poller = LogPoller(notifier, dynamo_log.has_newer_commit, reader.tail)
+    publisher = Publisher(dynamo_log, ParallelGroupCommit(appender, poller.publish), request_ids())
+    log = build_log_services(settings, clock, reader, notifier, appender, publisher, poller.poll)
+    return build_components(settings, clock, ignore_metric, stores, log, _create_mailer)
+
+
+def _open_stores(settings: Settings, clock: Clock, dynamodb: ServiceClient) -> tuple[DynamoLog, Stores]:
     dynamo_log = DynamoLog(dynamodb, settings.log_table, settings.views_table, retention_s=settings.retention_s)
     views = DynamoViews(dynamodb, settings.views_table)
     stores = Stores(
@@ -52,13 +87,7 @@ def build(settings: Settings, clock: Clock) -> Components:
         close=lambda: None,
         has_receipts_in_views=True,
     )
-    reader = LogReader(dynamo_log, views, page_size(settings), clock=clock)
-    receipts = ProjectedReceipts(reader, LegacyReceipts(dynamodb, settings.views_table), clock)
-    appender = Appender(dynamo_log, clock, reader=reader, measure=measure, remaining_s=remaining_s, receipts=receipts)
-    notifier = PollingNotifier(has_newer_commit=dynamo_log.has_newer_commit)
-    publisher = Publisher(dynamo_log, DirectAppends(appender), new_request_id)
-    log = build_log_services(settings, clock, reader, notifier, appender, publisher)
-    return build_components(settings, clock, measure, stores, log, _create_mailer)
+    return dynamo_log, stores
 
 
 def service_client(service: Service) -> ServiceClient:

@@ -1,7 +1,9 @@
-"""`make run`: the server on this machine.
+"""`make run` and `annals serve`: the server, on one machine with its own data, or as a hub on DynamoDB.
+
+`STORE` decides. All that differs between the two is in `OneMachine` and `Hub`.
 
 Threads: the main thread waits for a signal. The server thread runs `Server.serve`. The thread `annals-refresh` polls
-for commits of the worker processes.
+for commits of other processes.
 """
 
 import gc
@@ -12,34 +14,45 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from chalicelib.settings import Settings
-from infra.server import local_tokens, logging
-from infra.server.data_directory import open_data_directory
-from infra.server.startup import (
-    check_checkpoints,
-    check_sqlite,
-    exit_on_error,
-    open_components,
-    rewind_consumers,
-)
+from infra.server import logging
+from infra.server.exits import exit_on_error
 
 if TYPE_CHECKING:
-    from chalicelib.services.feeds.notifiers import CommitNotifier
     from chalicelib.wiring import Components
 
-FIRST_ORGANIZATION = "local"
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread may run before it must release the interpreter lock."""
-REFRESH_INTERVAL_S = 0.1
-"""Interval between polls for commits of other processes."""
 STOP_TIMEOUT_S = 10.0
 """How long current requests may take to finish."""
 RESERVED_FILES = 256
 """File descriptors that are not available for connections."""
+
+
+class Role(Protocol):
+    """What a server process does besides serving HTTP, and what it needs for that."""
+
+    refresh_interval_s: float
+    """Interval between polls for commits of other processes."""
+    worker_threads: int
+    """Threads for requests that read the store."""
+    is_store_remote: bool
+    """Whether the store may be slow, so that the server thread must not read it."""
+
+    def prepare_environment(self) -> None:
+        """Complete the environment variables, before the app reads them."""
+
+    def open_components(self) -> "Components":
+        """The components of this process. Exits if the store cannot be used."""
+
+    def start(self, components: "Components", url: str) -> None:
+        """The server is listening: start the other processes and print the first line of output."""
+
+    def stop(self) -> None:
+        """The server has stopped: end the other processes."""
 
 
 def main() -> None:
@@ -48,60 +61,64 @@ def main() -> None:
     # work: the kernel may deliver the signal to any thread, and the main thread would not wake up to run the handler.
     signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
     logging.configure()
-    exit_on_error(check_sqlite)
+    role = _role()
+    role.prepare_environment()
     host, port = os.environ.get("HOST") or "127.0.0.1", int(os.environ.get("PORT") or 8000)
-    data_dir = Path(os.environ.get("DATA_DIR") or "data").resolve()
-    os.environ["DATA_DIR"] = str(data_dir)
-    exit_on_error(lambda: open_data_directory(data_dir, is_private=Settings.from_environment().private_data))
-    key = os.environ.get("JWT_KEY") or exit_on_error(lambda: local_tokens.signing_key(data_dir))
-    os.environ["JWT_KEY"] = local_tokens.check_key_length(key)
 
     from app import app  # noqa: PLC0415  (reads the environment that is complete only now)
     from chalicelib.services.feeds.notifiers import CommitNotifier  # noqa: PLC0415
     from infra.server.gateway.gateway import Gateway  # noqa: PLC0415
-    from infra.server.http.server import MAX_BLOCKING_THREADS, WORKER_THREADS, Server  # noqa: PLC0415
-    from infra.server.processes.supervisor import WorkerProcess  # noqa: PLC0415
+    from infra.server.http.server import MAX_BLOCKING_THREADS, Server  # noqa: PLC0415
 
-    components = open_components()
+    components = role.open_components()
     settings = components.settings
     notifier = cast(CommitNotifier, components.log.notifier)
     # All objects so far stay alive, and requests create no reference cycles, so the collector needs to run rarely.
     gc.freeze()
     gc.set_threshold(50_000, 20, 20)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    exit_on_error(lambda: _prepare(components))
     server = exit_on_error(
         lambda: Server(
-            Gateway(app, settings.cors_origins),
+            Gateway(app, settings.cors_origins, is_store_remote=role.is_store_remote),
             notifier,
             components.log.publisher.appends.flush,
             host,
             port,
-            max_threads=WORKER_THREADS if settings.streams else MAX_BLOCKING_THREADS,
+            max_threads=role.worker_threads if settings.streams else MAX_BLOCKING_THREADS,
             max_connections=_reserve_connections(settings.max_connections),
             idle_timeout_s=settings.idle_timeout_s,
         )
     )
     server_thread = threading.Thread(target=server.serve, name="annals-server", daemon=True)
     server_thread.start()
-    token = local_tokens.sign_token(key, "operator", [FIRST_ORGANIZATION], ["publishers", "readers", "admins"])
-    sign_in_code = components.auth.sign_in.issue_code(token)
-    _print_greeting(f"http://{_host_in_url(host)}:{server.port}", data_dir, token, sign_in_code)
-
-    workers = [
-        WorkerProcess("infra.server.processes.consumer_worker"),
-        WorkerProcess("infra.server.processes.delivery_worker"),
-    ]
-    threading.Thread(target=_refresh, args=(components, notifier), name="annals-refresh", daemon=True).start()
+    role.start(components, f"http://{_host_in_url(host)}:{server.port}")
+    refresh = threading.Thread(
+        target=_refresh, args=(components, role.refresh_interval_s), name="annals-refresh", daemon=True
+    )
+    refresh.start()
     signal.sigwait(STOP_SIGNALS)
     server.stop(release_waiting=notifier.close)
     server_thread.join(STOP_TIMEOUT_S)
     is_finished = not server_thread.is_alive()
-    for worker in workers:
-        worker.stop()
+    role.stop()
     components.close()
     sys.stdout.flush()
     os._exit(0 if is_finished else 1)  # Do not wait for clients that do not read their responses.
+
+
+def _role() -> Role:
+    # Each role imports only what it needs: a hub has no SQLite.
+    match Settings.from_environment().store:
+        case "sqlite":
+            from infra.server.one_machine import OneMachine  # noqa: PLC0415
+
+            return OneMachine()
+        case "dynamodb":
+            from infra.server.hub import Hub  # noqa: PLC0415
+
+            return Hub()
+        case store:
+            sys.exit(f"annals: STORE is '{store[:40]}'; it must be 'sqlite' or 'dynamodb'")
 
 
 def _reserve_connections(max_connections: int) -> int:
@@ -114,47 +131,12 @@ def _reserve_connections(max_connections: int) -> int:
     return min(max_connections, max(files - RESERVED_FILES, files // 2))
 
 
-def _prepare(components: "Components") -> None:
-    """Bring the data directory into the state that requests and workers expect."""
-    from chalicelib.domain.errors import BadInput  # noqa: PLC0415
-    from infra.server.observers_file import apply_observers_file  # noqa: PLC0415
-
-    check_checkpoints(components)
-    rewind_consumers(components)
-    organizations = components.log.organizations
-    organizations.create(FIRST_ORGANIZATION)
-    try:
-        apply_observers_file(components.settings.observers_file, organizations.server(FIRST_ORGANIZATION), components)
-    except BadInput as error:
-        sys.exit(f"the observers cannot be configured: {error}")
-
-
-def _refresh(components: "Components", notifier: "CommitNotifier") -> None:
+def _refresh(components: "Components", interval_s: float) -> None:
     """Notify subscribers of commits that other processes have written."""
     while True:
-        time.sleep(REFRESH_INTERVAL_S)
+        time.sleep(interval_s)
         with suppress(Exception):
-            if components.stores.has_external_writes():
-                notifier.refresh(components.stores.log.head)
-
-
-def _print_greeting(url: str, data_dir: Path, token: str, sign_in_code: str) -> None:
-    """Print how to use the server. The console's link works once."""
-    job = '"node":"n1","id":117,"type":"backup"'
-    events = (
-        f'{{"events":[{{"event":"create",{job}}},{{"event":"finish",{job},"success":"1","message":"42 GB copied"}}]}}'
-    )
-    greeting = (
-        f"Annals serves {url}, its data is in {data_dir}\n\n"
-        f"Open the console: {url}/#code={sign_in_code}\n\n"
-        "Publish a first job, which appears in the console under Objects:\n\n"
-        f"  curl -i {url}/events/job -H 'Authorization: Bearer {token}' \\\n"
-        f"    -H 'Content-Type: application/json' -d '{events}'\n\n"
-        f"Read it back:\n\n"
-        f"  curl '{url}/jobs/117' -H 'Authorization: Bearer {token}'\n"
-    )
-    with suppress(OSError):  # Standard output may be closed.
-        print(greeting, flush=True)
+            components.log.refresh()
 
 
 def _host_in_url(host: str) -> str:

@@ -1,21 +1,18 @@
 """Startup: open the data directory, or end the process with a message that says why that is not possible."""
 
 import logging
-import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import cast
 
 from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SqliteViews
-from chalicelib.domain.errors import AnnalsError, LogBroken, Unusable
+from chalicelib.domain.errors import LogBroken, Unusable
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
 from chalicelib.services.admin import recovery
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, get_components
-
-T = TypeVar("T")
+from infra.server.exits import exit_on_error
 
 LOG, OUTBOX = "annals.sqlite", "outbox.sqlite"
 
@@ -73,13 +70,3 @@ def check_checkpoints(components: Components) -> None:
         raise Unusable(
             f"{OUTBOX} is damaged: {damage}. Run `annals check`, then restore it from a backup (docs/operations.md)"
         ) from damage
-
-
-def exit_on_error(action: Callable[[], T]) -> T:
-    """Call `action`. An expected error ends the process with its message and without a traceback."""
-    try:
-        return action()
-    except AnnalsError as error:
-        sys.exit(f"annals: {error}")
-    except OSError as error:
-        sys.exit(f"annals: {error.filename or 'cannot listen'}: {error.strerror or error}")

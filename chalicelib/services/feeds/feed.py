@@ -179,11 +179,13 @@ def _next_seq(
             return Empty(position.last_event_id, position=position.position), last_page
         position = head
     for attempt in attempts:
-        page = _read_page(query, reader, position, after, is_near_end=is_near_end or attempt > 0)
+        has_waited = attempt > 0
+        is_followed = has_waited or last_page is not None
+        page = _read_page(query, reader, position, after, is_near_end or has_waited, is_followed)
         if _is_torn(query, page):
             return Torn(page.event_id, page.position), page
         if page.texts:
-            is_delayed = attempt > 0 and query.delay_s > 0
+            is_delayed = has_waited and query.delay_s > 0
             page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
             return NonEmpty(page.event_id, page.texts, not page.is_complete, page.position), page
         position = page.scanned_to
@@ -219,7 +221,7 @@ def _read_delayed(
     while (remaining_s := deadline - monotonic()) > 0:
         if (yield Wait(reader.log.head(query.server), query.selection, remaining_s)) is None:
             break
-    return _read_page(query, reader, start, after, is_near_end=False)
+    return _read_page(query, reader, start, after, is_near_end=False, is_followed=False)
 
 
 def _newest_first_range(query: FeedQuery, reader: LogReader) -> tuple[Head, Head]:
@@ -232,8 +234,14 @@ def _newest_first_range(query: FeedQuery, reader: LogReader) -> tuple[Head, Head
     return Head(query.server, end.session + 1), end._replace(last_event_id=max(query.before - 1, 0))
 
 
-def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool) -> Page:
-    """Read a page after `position`. Near the end of the log, scanning is faster than the views."""
+def _read_page(
+    query: FeedQuery, reader: LogReader, position: Head, after: int, is_near_end: bool, is_followed: bool
+) -> Page:
+    """Read a page after `position`. Near the end of the log, scanning is faster than the views.
+
+    A read that follows the log, because it was notified or continues a stream, need not ask the store for commits that
+    the process knows. It is notified of newer ones.
+    """
     spec = query.page_spec(reader.page_size)
     if query.limit is not None and query.limit < 0:
         start, end = _newest_first_range(query, reader)
@@ -242,10 +250,10 @@ def _read_page(query: FeedQuery, reader: LogReader, position: Head, after: int, 
         # The event before `before` may be within a commit, whose first position is not known here.
         return page if query.before is None else replace(page, position=None)
     max_commits = max_commits_for(query.limit, query.selection)
-    if is_near_end:
-        return reader.cached_page(
-            (position, after, spec), lambda: collect_page(reader.tail(position, max_commits), position, after, spec)
-        )
+    known = reader.recent_commits(position) if is_followed else None
+    if known is not None or is_near_end:
+        commits = reader.tail(position, max_commits) if known is None else iter(known)
+        return reader.cached_page((position, after, spec), lambda: collect_page(commits, position, after, spec))
     run = reader.commits_after(position, query.selection, max_commits)
     page = collect_page(run.commits, position, after, spec)
     if page.is_complete and page.scanned_to.session < run.complete_to.session:

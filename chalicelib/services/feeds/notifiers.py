@@ -125,6 +125,11 @@ class CommitNotifier:
         with self._mutex:
             return [self._recent[server].end for server, groups in self._groups.items() if groups]
 
+    def followed_end(self, server: int) -> Head | None:
+        """The last published position of a log. None if it has no subscribers."""
+        with self._mutex:
+            return self._recent[server].end if self._groups.get(server) else None
+
     def is_gap_before(self, commit: Commit) -> bool:
         """Whether the log has subscribers, and commits before `commit` were not published to them."""
         with self._mutex:

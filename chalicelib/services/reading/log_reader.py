@@ -96,9 +96,15 @@ class LogReader:
         page_size: SizeLimit = UTF8_PAGE,
         checkpoint_ttl_s: float = CHECKPOINT_TTL_S,
         clock: Clock = wall_clock,
+        recent_commits: Callable[[Head], list[Commit] | None] = lambda _: None,
     ) -> None:
         self.log = log
         self.views = views
+        self.recent_commits = recent_commits
+        """The commits after a head that this process knows without a read. None: it does not know them all.
+
+        There may be newer ones, so this is only for readers that are notified of them.
+        """
         self.page_size = page_size
         self._tails = TailCache(log, views, checkpoint_ttl_s, clock)
         self._pages: dict[Hashable, Page] = {}

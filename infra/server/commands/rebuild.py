@@ -1,6 +1,7 @@
 """`make rebuild`: rebuild the views of the local log. The server may run meanwhile."""
 
-from infra.server.startup import exit_on_error, open_components
+from infra.server.exits import exit_on_error
+from infra.server.startup import open_components
 from infra.tools.view_rebuild import rebuild_all
 
 

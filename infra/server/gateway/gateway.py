@@ -40,11 +40,12 @@ class Unauthorized(Exception):
 class Gateway:
     """Handles HTTP requests with the Chalice app."""
 
-    def __init__(self, app: Chalice, cors_origins: Collection[str] = ()) -> None:
+    def __init__(self, app: Chalice, cors_origins: Collection[str] = (), is_store_remote: bool = False) -> None:
         # Only this subclass has a `current_request` for each thread.
         app.__class__ = LocalChalice
         self._app = app
         self._cors_origins = cors_origins
+        self._is_store_remote = is_store_remote
         self._router = Router(app.routes)
         self._authorizations: dict[str, tuple[float, dict[str, str]]] = {}
 
@@ -53,6 +54,8 @@ class Gateway:
 
     def can_run_in_server_thread(self, route: Route | None, request: HttpRequest) -> bool:
         """Whether `respond` only parses a small body and queues an append, so that it may run in the server thread."""
+        if self._is_store_remote:
+            return False  # The organization may have to be looked up.
         if request.method != "POST" or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES:
             return False
         if self._cached_authorization(request.headers.get("authorization", "")) is None:

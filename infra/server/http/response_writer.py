@@ -17,14 +17,13 @@ Steps = Generator[bytes | Wait, Head | None, None]
 _PHRASES = {status.value: status.phrase for status in HTTPStatus}
 
 
-def response_steps(connection: Connection, respond: Callable[[], Response], is_stopping: Callable[[], bool]) -> Steps:
-    """Call `respond` and return the steps that send its response."""
+def response_steps(connection: Connection, response: Response, is_stopping: Callable[[], bool]) -> Steps:
+    """The steps that send `response`."""
 
     def keep_alive() -> bool:
         connection.keep_alive = connection.keep_alive and not is_stopping()
         return connection.keep_alive
 
-    response = respond()
     if isinstance(response, SuspendableResponse):
         if response.is_stream and not connection.accepts_chunks:
             connection.keep_alive = False

@@ -27,7 +27,7 @@ from chalicelib.http import problems
 from chalicelib.http.responses import DeferredResponse, SuspendableResponse
 from chalicelib.services.feeds.notifiers import CommitNotifier
 from chalicelib.services.feeds.suspension import Wait
-from infra.server.gateway.gateway import Gateway
+from infra.server.gateway.gateway import MAX_SERVER_THREAD_BODY_BYTES, Gateway
 from infra.server.http.connection import Connection
 from infra.server.http.connections import Connections
 from infra.server.http.event_loop import EventLoop
@@ -43,8 +43,6 @@ The memory is reserved but not used until then.
 """
 MAX_BLOCKING_THREADS = 8192
 """Worker threads if waiting requests cannot be parked, so that each of them blocks a thread."""
-WORKER_THREADS = 32
-"""Worker threads if waiting requests are parked."""
 LARGE_BODY_BYTES = 512 * 1024
 LARGE_BODY_THREADS = 2
 """Worker threads for large bodies. Parsed JSON takes many times the memory of its text."""
@@ -182,7 +180,7 @@ class Server:
     def _handle(self, connection: Connection, request: HttpRequest) -> None:
         route = self._gateway.find(request)
         if not self._gateway.can_run_in_server_thread(route, request):
-            self._delegate(connection, lambda: self._resolve(self._gateway.respond(route, request)))
+            self._delegate(connection, lambda: self._gateway.respond(route, request))
             return
         response = self._gateway.respond(route, request)
         if isinstance(response, DeferredResponse):
@@ -219,13 +217,25 @@ class Server:
                     if connection.has_input:  # Pipelined requests may append again.
                         self._guarded(connection, self._process_requests)
                 else:
+                    self._loop.unregister(connection.socket)
                     self._send_when_done(connection, response)
 
     def _send_when_done(self, connection: Connection, response: DeferredResponse) -> None:
-        """The store is slow, or the append has a condition: serve other connections meanwhile."""
-        self._loop.unregister(connection.socket)
-        start = partial(response_steps, connection, lambda: problems.resolve(response), lambda: self._is_stopping)
-        response.future.add_done_callback(lambda _: self._workers.submit(self._run_response, connection, start))
+        """In any thread: send the response once its append is finished, and wait for that without a thread."""
+
+        def send(connection: Connection) -> None:
+            self._watch(connection)
+            self._send(connection, problems.resolve(response))
+            self._process_requests(connection)
+
+        def on_done(_: object) -> None:
+            if connection.active_body_bytes > MAX_SERVER_THREAD_BODY_BYTES:
+                start = partial(self._start_steps, connection, lambda: problems.resolve(response))
+                self._workers.submit(self._run_response, connection, start)
+            else:
+                self._loop.call_soon(partial(self._guarded, connection, send))
+
+        response.future.add_done_callback(on_done)
 
     def _send(self, connection: Connection, response: Response) -> None:
         connection.keep_alive = connection.keep_alive and not self._is_stopping
@@ -253,23 +263,26 @@ class Server:
     def _delegate(self, connection: Connection, respond: Callable[[], Response]) -> None:
         self._loop.unregister(connection.socket)
         workers = self._large_body_workers if connection.active_body_bytes > LARGE_BODY_BYTES else self._workers
-        start = partial(response_steps, connection, respond, lambda: self._is_stopping)
-        workers.submit(self._run_response, connection, start)
+        workers.submit(self._run_response, connection, partial(self._start_steps, connection, respond))
 
-    def _resolve(self, response: Response) -> Response:
-        """In a worker thread: wait for the append of a deferred response."""
-        if not isinstance(response, DeferredResponse):
-            return response
-        self._flush_appends(0.0)
-        return problems.resolve(response)
+    def _start_steps(self, connection: Connection, respond: Callable[[], Response]) -> Steps | None:
+        """In a worker thread: call `respond`. None if its response is sent later, when an append is finished."""
+        response = respond()
+        if isinstance(response, DeferredResponse):
+            self._flush_appends(0.0)
+            self._send_when_done(connection, response)
+            return None
+        return response_steps(connection, response, lambda: self._is_stopping)
 
-    def _run_response(self, connection: Connection, start: Callable[[], Steps]) -> None:
+    def _run_response(self, connection: Connection, start: Callable[[], Steps | None]) -> None:
         """In a worker thread: create and send a response.
 
         Then return the connection, or park it when the response has to wait for a commit or for the client to read.
         """
         try:
             steps = start()
+            if steps is None:
+                return  # Another thread owns the connection now.
             for step in steps:
                 pending = step if isinstance(step, Wait) else connection.try_send(step)
                 if pending:

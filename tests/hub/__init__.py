@@ -1,0 +1,1 @@
+"""The server as a hub on DynamoDB Local."""
