@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from benchmarks.aws import prices
 from benchmarks.report import table
 from chalicelib.settings import Settings
-from infra.server.__main__ import REFRESH_INTERVAL_S
+from infra.server.hub import Hub
 
 TASK_VCPU, TASK_GB = 1.0, 2.0
 """Defaults of the parameters HubCpu and HubMemory."""
@@ -67,7 +67,7 @@ def follower_cost(followers: int) -> FollowerCost:
     max_connections = Settings.from_environment({}).max_connections
     tasks = math.ceil(followers / max_connections) + SPARE_TASKS
     compute = TASK_VCPU * prices.VCPU_HOURS_USD + TASK_GB * prices.GIGABYTE_HOURS_USD
-    polls = tasks * POLL_UNITS / REFRESH_INTERVAL_S * SECONDS_PER_HOUR
+    polls = tasks * POLL_UNITS / Hub.refresh_interval_s * SECONDS_PER_HOUR
     return FollowerCost(
         followers,
         tasks,

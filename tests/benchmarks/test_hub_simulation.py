@@ -167,7 +167,7 @@ def test_follower_cost_of_100_000_meets_goal() -> None:
     assert cost.tasks == 6
     assert cost.total() <= 600
     assert cost.balancer == pytest.approx(730 * (0.0225 + 100_000 / 3_000 * 0.008))
-    assert cost.polls == pytest.approx(6 * 5 * 730 * 3600 * 0.125e-6)
+    assert cost.polls == pytest.approx(6 * 2 * 730 * 3600 * 0.125e-6)
 
 
 def test_load_balancer_charges_the_larger_dimension() -> None:

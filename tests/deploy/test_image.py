@@ -17,16 +17,20 @@ from packaging.requirements import Requirement
 
 from infra.deploy.build.package import ROOT, load_template
 from infra.deploy.build.target import DEFAULT_ARCH, TARGETS
+from tests.hub.conftest import hub_environment
 
 LIST_PACKAGES = """
 import importlib, json, pkgutil, sys
 from importlib.metadata import packages_distributions
+sys.modules["apsw"] = None  # Imports of it fail.
 for package in ("chalicelib", "infra.server.gateway", "infra.server.http"):
     for module in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
-        importlib.import_module(module.name)
-import app, boto3, infra.server.__main__
+        if not module.name.startswith(("chalicelib.adapters.sqlite", "chalicelib.wiring.local")):
+            importlib.import_module(module.name)
+import app, boto3, infra.server.__main__, infra.server.hub
 distributions = packages_distributions()
-print(json.dumps(sorted({name for module in sys.modules for name in distributions.get(module.partition(".")[0], ())})))
+loaded = [name.partition(".")[0] for name, module in sys.modules.items() if module]
+print(json.dumps(sorted({name for module in loaded for name in distributions.get(module, ())})))
 """
 """Imports the modules of the server, and prints the installed packages that they use."""
 OPTIONAL = {"certifi"}
@@ -98,23 +102,31 @@ def test_image_copies_no_secrets_or_data(image: Path) -> None:
     assert not [name for name in names for pattern in ("*.sqlite*", "*.key", ".env*") if fnmatch(name, pattern)]
 
 
-def test_image_starts_server_and_stops_it_on_sigterm(image: Path, tmp_path: Path) -> None:
-    """With the store of one machine: only the files are tested here."""
-    (command,) = instructions("ENTRYPOINT")
+def test_image_starts_hub_and_stops_it_on_sigterm(
+    image: Path, dynamodb_local: str, dynamodb_local_tables: tuple[str, str]
+) -> None:
+    """With the environment that the Dockerfile sets, except for the port."""
+    (command,), (settings,) = instructions("ENTRYPOINT"), instructions("ENV")
     python, *arguments = json.loads(command)
     assert python == "python"
-    environment = {"STORE": "sqlite", "DATA_DIR": str(tmp_path), "PORT": "0", "PYTHONUNBUFFERED": "1"}
+    environment = {
+        **dict(setting.split("=") for setting in settings.split()),
+        **hub_environment(dynamodb_local, dynamodb_local_tables),
+        "JWT_KEY": "a key of the tests, long enough for HS256",
+        "PORT": "0",
+    }
     with subprocess.Popen(
         [sys.executable, *arguments], cwd=image, env=environment, stdout=subprocess.PIPE, text=True
-    ) as server:
-        assert server.stdout is not None
-        address = re.search(r"http://\S+(?=,)", server.stdout.readline())
+    ) as hub:
+        assert hub.stdout is not None
+        port = re.search(r"http://0\.0\.0\.0:(\d+)", hub.stdout.readline())
         try:
-            assert address is not None
-            response = httpx.get(f"{address[0]}/health", params={"limit": 1}, trust_env=False)
+            assert port is not None
+            path = load_template()["Resources"]["HubTargets"]["Properties"]["HealthCheckPath"]
+            response = httpx.get(f"http://127.0.0.1:{port[1]}{path}", trust_env=False)
         finally:
-            server.send_signal(signal.SIGTERM)
-    assert (response.status_code, server.returncode) == (200, 0)
+            hub.send_signal(signal.SIGTERM)
+    assert (response.status_code, hub.returncode) == (200, 0)
 
 
 def test_image_installs_all_packages_of_server(image: Path) -> None:
@@ -130,7 +142,7 @@ def test_image_installs_all_packages_of_server(image: Path) -> None:
 def test_image_installs_no_development_packages() -> None:
     (install,) = (value for value in instructions("RUN") if value.startswith("pip install"))
     assert install.endswith("-r requirements-hub.txt")
-    assert pinned_packages("requirements-hub.txt").isdisjoint({"pytest", "moto", "httpx", "ruff"})
+    assert pinned_packages("requirements-hub.txt").isdisjoint({"apsw", "httpx", "moto", "pytest"})
 
 
 def test_image_has_runtime_of_functions() -> None:

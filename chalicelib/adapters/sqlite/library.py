@@ -14,6 +14,6 @@ def check_library(*, allow_old: bool) -> None:
     if not allow_old and tuple(map(int, version.split("."))) < MIN_VERSION:
         raise Unusable(
             f"SQLite {version} can corrupt the log when several processes write to it (the WAL-reset bug). "
-            "Install the apsw of requirements-server.txt, which includes a newer SQLite. "
+            "Install the apsw of requirements-embedded.txt, which includes a newer SQLite. "
             "To take the risk, set ALLOW_OLD_SQLITE=yes"
         )
