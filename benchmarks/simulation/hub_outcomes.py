@@ -9,11 +9,11 @@ from benchmarks.simulation.hub_costs import SECONDS_PER_HOUR, hub_usd_per_hour
 from benchmarks.simulation.hubs import HubLoad, run_hubs
 from benchmarks.simulation.writers import SERVER, Simulation, quantile
 
-PUBLISHERS = (1, 16, 256, 1_000)
-NOISE_BYTES = (0, 128, 256, 512, 1_024, 4_096)
+PUBLISHERS = (1, 16, 64, 256, 1_000)
+NOISE_BYTES = (0, 32, 64, 128, 256, 1_024)
 HUB_LOADS: dict[str, list[HubLoad]] = {
     "Job events": [HubLoad(hubs, publishers) for hubs in (1, 2, 4) for publishers in PUBLISHERS if publishers >= hubs],
-    "Job events with idempotency keys": [HubLoad(hubs, 256, keyed=True) for hubs in (1, 2)],
+    "Job events with idempotency keys": [HubLoad(1, publishers, keyed=True) for publishers in PUBLISHERS],
     "Job events with random text": [HubLoad(1, 1_000, noise_bytes=noise) for noise in NOISE_BYTES],
 }
 """By title. Each request has one event."""
