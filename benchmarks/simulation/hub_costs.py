@@ -18,11 +18,13 @@ BALANCER_ADDRESSES = 2
 """Public addresses of the load balancer: one in each availability zone."""
 CAPACITY_CONNECTIONS, CAPACITY_BYTES_PER_HOUR = 3_000, 1e9
 """Active connections, or bytes per hour, of one capacity unit of the load balancer. The larger of both counts."""
-POLL_UNITS = 0.5
-"""Read units of a poll: an eventually consistent query that finds nothing."""
-LONGEST_POLL_S = 60.0
+HUB_POLL_UNITS = 0.5
+"""Read units of a poll by a task, for all followers of a log: an eventually consistent query that finds nothing."""
+LONGEST_POLL_S = 600.0
 """How often an idle follower sends a request, see `infra/template/hub.yaml`."""
-POLL_BYTES = 1_500
+LONG_POLL_UNITS = 2.0
+"""Read units of the request of a follower: where the log starts, and the events after the follower's position."""
+LONG_POLL_BYTES = 1_500
 """Request and response of an idle long poll, with a token and other headers."""
 SPARE_TASKS = 1
 """If one task fails, the others have room for its followers."""
@@ -38,10 +40,12 @@ class FollowerCost:
     balancer: float
     addresses: float
     polls: float
-    """Per followed log."""
+    """Of each task, per followed log."""
+    requests: float
+    """Reads of the log by the requests of followers. Streams need none."""
 
     def total(self) -> float:
-        return self.fargate + self.balancer + self.addresses + self.polls
+        return self.fargate + self.balancer + self.addresses + self.polls + self.requests
 
 
 def task_usd_per_hour() -> float:
@@ -67,24 +71,28 @@ def follower_cost(followers: int) -> FollowerCost:
     max_connections = Settings.from_environment({}).max_connections
     tasks = math.ceil(followers / max_connections) + SPARE_TASKS
     compute = TASK_VCPU * prices.VCPU_HOURS_USD + TASK_GB * prices.GIGABYTE_HOURS_USD
-    polls = tasks * POLL_UNITS / Hub.refresh_interval_s * SECONDS_PER_HOUR
+    requests_per_s = followers / LONGEST_POLL_S
+    # Of one read unit per second, for a month.
+    read_units_usd = SECONDS_PER_HOUR * HOURS_PER_MONTH * prices.READ_UNITS_USD / prices.MILLION
     return FollowerCost(
         followers,
         tasks,
         fargate=HOURS_PER_MONTH * tasks * compute,
-        balancer=HOURS_PER_MONTH * balancer_usd_per_hour(followers, followers / LONGEST_POLL_S * POLL_BYTES),
+        balancer=HOURS_PER_MONTH * balancer_usd_per_hour(followers, requests_per_s * LONG_POLL_BYTES),
         addresses=HOURS_PER_MONTH * (tasks + BALANCER_ADDRESSES) * prices.ADDRESS_HOURS_USD,
-        polls=HOURS_PER_MONTH * polls * prices.READ_UNITS_USD / prices.MILLION,
+        polls=tasks * HUB_POLL_UNITS / Hub.refresh_interval_s * read_units_usd,
+        requests=requests_per_s * LONG_POLL_UNITS * read_units_usd,
     )
 
 
 def format_followers(costs: Sequence[FollowerCost]) -> str:
-    heading = ("followers", "tasks", "Fargate", "load balancer", "addresses", "polls of a log", "$/month", "$/day")
+    parts = ("Fargate", "load balancer", "addresses", "polls of tasks", "long polls")
+    heading = ("followers", "tasks", *parts, "$/month", "$/day")
     rows = [
         [
             f"{cost.followers:,}",
             f"{cost.tasks}",
-            *(f"{dollars:.2f}" for dollars in (cost.fargate, cost.balancer, cost.addresses, cost.polls)),
+            *(f"{part:.2f}" for part in (cost.fargate, cost.balancer, cost.addresses, cost.polls, cost.requests)),
             f"{cost.total():.2f}",
             f"{cost.total() / DAYS_PER_MONTH:.2f}",
         ]

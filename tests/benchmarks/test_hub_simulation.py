@@ -8,6 +8,7 @@ from benchmarks.aws import prices
 from benchmarks.simulation.__main__ import simulate
 from benchmarks.simulation.dynamodb import READ_LIMIT, WRITE_LIMIT, Partition
 from benchmarks.simulation.hub_costs import (
+    LONG_POLL_UNITS,
     LONGEST_POLL_S,
     TASK_GB,
     TASK_VCPU,
@@ -168,6 +169,8 @@ def test_follower_cost_of_100_000_meets_goal() -> None:
     assert cost.total() <= 600
     assert cost.balancer == pytest.approx(730 * (0.0225 + 100_000 / 3_000 * 0.008))
     assert cost.polls == pytest.approx(6 * 2 * 730 * 3600 * 0.125e-6)
+    assert cost.requests == pytest.approx(100_000 / 600 * 2 * 730 * 3600 * 0.125e-6)
+    assert 100_000 / LONGEST_POLL_S * LONG_POLL_UNITS < READ_LIMIT
 
 
 def test_load_balancer_charges_the_larger_dimension() -> None:
