@@ -228,8 +228,9 @@ def test_template_has_chalice_and_own_resources(package: Package) -> None:
     assert sorted(functions) == sorted(["APIHandler", "Reader", "Tester", *lambda_functions])
 
 
-def test_only_deliver_role_may_send_mail(package: Package) -> None:
-    assert [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)] == ["DeliverRole"]
+def test_only_deliver_and_hub_roles_may_send_mail(package: Package) -> None:
+    roles = [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)]
+    assert roles == ["DeliverRole", "HubTaskRole"]
 
 
 @pytest.fixture(scope="module", name="expanded")
