@@ -10,6 +10,7 @@
 # make cloud     the AWS version on this machine: real Lambdas on ministack, or on AWS_ENDPOINT_URL
 # make api-docs  generate docs/api.md
 # make package   build the package and the CloudFormation template: STAGE=dev, test or prod;  ARCH=arm64, x86_64 or local
+# make image     build the hub's container image and push it: IMAGE=uri;  needs Docker
 # make deploy    deploy a stage to AWS; shows the changes and asks;  PARAMS="AlarmMail=ops@example.org Retention=P90D"
 # make destroy   delete a stage with its data, unless it is protected
 # make smoke     check a deployed stage, the first hour on AWS: STAGE=dev;  ONLY=2,3
@@ -30,7 +31,7 @@ export DATA_DIR
 # The tests start hundreds of servers, which should not compile their modules each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format mutate torture bench bench-spark package deploy destroy smoke restore retire cloud api-docs preview clean
+.PHONY: help install run token rebuild export report demo quick test test-spark test-spark35 check format mutate torture bench bench-spark package image deploy destroy smoke restore retire cloud api-docs preview clean
 
 help:
 	@sed -n 's/^# //p' Makefile
@@ -106,6 +107,9 @@ bench-spark: .venv/dev .venv-spark/tests
 package: .venv/embedded
 	@$(BIN)/python -m infra.deploy.build.package --stage "$(or $(STAGE),dev)" $(if $(ARCH),--arch "$(ARCH)")
 
+image:
+	@docker buildx build --platform linux/arm64 --tag "$(IMAGE)" --push .
+
 deploy: .venv/cloud $(if $(AWS_ENDPOINT_URL),.venv-sam/ready)
 	@$(BIN)/python -m infra.deploy.stack.deploy --stage "$(or $(STAGE),dev)" $(if $(filter 1,$(YES)),--yes) $(if $(filter 1,$(REPLACE)),--replace) $(if $(PACKAGE),--package "$(PACKAGE)") $(if $(ARCH),--arch "$(ARCH)") $(PARAMS)
 
@@ -137,17 +141,17 @@ clean:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'
 	@$(PYTHON) -m venv .venv
 
-.venv/embedded: requirements-embedded.txt requirements.txt | .venv/bin/python
+.venv/embedded: requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
 	@echo "Installing the server's dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-embedded.txt
 	@touch $@
 
-.venv/cloud: requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
+.venv/cloud: requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
 	@echo "Installing deployment dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-cloud.txt
 	@touch $@ .venv/embedded
 
-.venv/dev: requirements-dev.txt requirements-cloud.txt requirements-embedded.txt requirements.txt | .venv/bin/python
+.venv/dev: requirements-dev.txt requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
 	@echo "Installing development dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-dev.txt
 	@touch $@ .venv/embedded .venv/cloud

@@ -32,6 +32,14 @@ GIGABYTE_SECONDS_USD = 0.0000166667
 """Per second of a Lambda function with one gigabyte."""
 SQS_REQUESTS_USD = 0.50
 """Per million requests to an SQS FIFO queue."""
+VCPU_HOURS_USD, GIGABYTE_HOURS_USD = 0.03238, 0.00356
+"""Per hour of a vCPU and of a gigabyte on Fargate, Linux on arm64."""
+BALANCER_HOURS_USD, CAPACITY_HOURS_USD = 0.0225, 0.008
+"""Per hour of an application load balancer, and of each of its capacity units (LCU)."""
+ADDRESS_HOURS_USD = 0.005
+"""Per hour of a public IPv4 address."""
+TRAFFIC_USD = 0.09
+"""Per gigabyte to the internet."""
 MEMORY_GB = 0.5
 APPEND_S, RUN_S = 0.020, 0.500
 """Duration of an append and of a projector run of 100 commits, mostly waiting for DynamoDB."""

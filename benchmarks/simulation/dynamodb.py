@@ -9,7 +9,7 @@ from typing import TypeVar
 from benchmarks.simulation.virtual_time import VirtualTime
 from chalicelib.adapters.aws.client import MAX_ATTEMPTS, THROTTLED_BACKOFF
 from chalicelib.adapters.dynamodb.capacity import item_size, read_units, write_units
-from chalicelib.adapters.dynamodb.items import item_from_commit
+from chalicelib.adapters.dynamodb.items import item_from_commits
 from chalicelib.domain.errors import SessionTaken, Unavailable
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
@@ -65,11 +65,26 @@ class Partition:
     """The commits of one log, its rate limits, and the units consumed."""
 
     commits: list[Commit] = field(default_factory=list)
+    item_bytes: list[int] = field(default_factory=list)
+    """Size of each item. An item holds a run of one or more commits."""
+    item_of: list[int] = field(default_factory=list)
+    """Index of the item that holds each commit."""
+    rejected_puts: int = 0
     writes: TokenBucket = field(default_factory=lambda: TokenBucket(WRITE_LIMIT))
     reads: TokenBucket = field(default_factory=lambda: TokenBucket(READ_LIMIT))
     write_units: float = 0.0
     read_units: float = 0.0
     throttled: int = 0
+
+    def add(self, run: Sequence[Commit], size: int) -> None:
+        """Store an item."""
+        self.commits += run
+        self.item_of += [len(self.item_bytes)] * len(run)
+        self.item_bytes.append(size)
+
+    def size_of(self, commits: Sequence[Commit]) -> int:
+        """Size of all items that hold these commits. DynamoDB reads whole items."""
+        return sum(self.item_bytes[item] for item in {self.item_of[commit.session - 1] for commit in commits})
 
     def write(self, units: float, now_s: float) -> bool:
         """Consume write units. False if throttled."""
@@ -87,7 +102,7 @@ class Partition:
 
 
 class SimulatedLog:
-    """Implements the port `Log`. A call takes effect after half of its latency and returns after the other half."""
+    """Implements the port `Log`."""
 
     def __init__(self, time: VirtualTime, rng: random.Random) -> None:
         self._time = time
@@ -108,22 +123,23 @@ class SimulatedLog:
         return Head(server)
 
     def append(self, commits: Sequence[Commit]) -> None:
-        """One conditional put. A rejected put consumes units, too."""
-        (commit,) = commits
-        partition = self.partition(commit.server)
+        """One conditional put of an item with a run of commits. A rejected put consumes units, too."""
+        first = commits[0]
+        partition, size = self.partition(first.server), self._size(commits)
 
         def put() -> Commit | None:
-            stored = partition.commits[commit.session - 1 : commit.session]
-            units = write_units(max(map(self._size, (commit, *stored))))
-            if not partition.write(units, self._time.now_s):
+            stored = partition.commits[first.session - 1 : first.session]
+            if not partition.write(write_units(max(size, partition.size_of(stored))), self._time.now_s):
                 return None
-            if not stored:
-                partition.commits.append(commit)
-            return stored[0] if stored else commit
+            if stored:
+                partition.rejected_puts += stored[0].request_id != first.request_id
+                return stored[0]
+            partition.add(commits, size)
+            return first
 
         stored = self._call(PUT, put)
-        if stored.request_id != commit.request_id:
-            raise SessionTaken(commit.server, commit.session)
+        if stored.request_id != first.request_id:
+            raise SessionTaken(first.server, first.session)
 
     def commit(self, server: int, session: int) -> Commit | None:
         return next(iter(self._query(server, lambda commits: commits[session - 1 : session])), None)
@@ -142,27 +158,37 @@ class SimulatedLog:
 
         def query() -> list[Commit] | None:
             commits = select(partition.commits)
-            units = read_units(sum(map(self._size, commits)), consistent=True)
+            units = read_units(partition.size_of(commits), consistent=True)
             return commits if partition.read(units, self._time.now_s) else None
 
         return self._call(QUERY, query)
 
     def _call(self, latency: Latency, operation: Callable[[], T | None]) -> T:
-        """Result of `operation`, retried like our client while it returns None because of throttling."""
-        for attempt in range(MAX_ATTEMPTS):
-            if attempt:
-                self._time.sleep(THROTTLED_BACKOFF.delay_s(attempt - 1, jitter=self._chance.random()))
-            half_s = latency.sample(self._chance) / 2
-            self._time.sleep(half_s)
-            result = operation()
-            self._time.sleep(half_s)
-            if result is not None:
-                return result
-        raise Unavailable("throttled")
+        return call(self._time, self._chance, latency, operation)
 
-    def _size(self, commit: Commit) -> int:
-        """Item size, computed once per body because commits with the same events differ by a few digits only."""
-        size = self._sizes.get(commit.body)
+    def _size(self, run: Sequence[Commit]) -> int:
+        """Item size. Of a single commit, computed once per body: the items then differ by a few digits only."""
+        if len(run) > 1:
+            return item_size(item_from_commits(run))
+        key = f"{run[0].body}{len(run[0].idempotency_key)}"
+        size = self._sizes.get(key)
         if size is None:
-            size = self._sizes[commit.body] = item_size(item_from_commit(commit))
+            size = self._sizes[key] = item_size(item_from_commits(run))
         return size
+
+
+def call(time: VirtualTime, rng: random.Random, latency: Latency, operation: Callable[[], T | None]) -> T:
+    """Result of `operation`, retried like our client while it returns None because of throttling.
+
+    It takes effect after half of its latency and returns after the other half.
+    """
+    for attempt in range(MAX_ATTEMPTS):
+        if attempt:
+            time.sleep(THROTTLED_BACKOFF.delay_s(attempt - 1, jitter=rng.random()))
+        half_s = latency.sample(rng) / 2
+        time.sleep(half_s)
+        result = operation()
+        time.sleep(half_s)
+        if result is not None:
+            return result
+    raise Unavailable("throttled")

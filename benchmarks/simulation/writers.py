@@ -7,10 +7,12 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
+from uuid import UUID
 
 from benchmarks.aws.dynamodb_cost import job_texts
 from benchmarks.load.job_events import job_events
 from benchmarks.simulation.dynamodb import Latency, SimulatedLog, TokenBucket
+from benchmarks.simulation.views import SimulatedViews
 from benchmarks.simulation.virtual_time import VirtualTime
 from chalicelib.adapters.aws.client import THROTTLED_BACKOFF
 from chalicelib.domain.errors import Busy, Unavailable
@@ -19,6 +21,8 @@ from chalicelib.domain.log.ingest_message import IngestMessage
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.log.organizations import Organizations
+from chalicelib.services.log.receipts import ProjectedReceipts
+from chalicelib.services.reading.log_reader import LogReader
 
 SERVER = 1
 DISTINCT_REQUESTS = 64
@@ -65,6 +69,7 @@ class Simulation:
         self.time = VirtualTime()
         self.rng = random.Random(seed)
         self.log = SimulatedLog(self.time, self.rng)
+        self.views = SimulatedViews(self.time, self.rng, self.log)
         self.statistics = Statistics()
         self.seconds = seconds
         self._numbers = count(1)
@@ -76,9 +81,19 @@ class Simulation:
         return self.time.now_s >= self.seconds
 
     def appender(self) -> Appender:
-        """An appender for one function. It caches the head of the log."""
+        """An appender for one process. It caches the head of the log."""
         time = self.time
-        return Appender(self.log, time.clock, time.sleep, time.monotonic, measure=self.statistics.measure, rng=self.rng)
+        reader = LogReader(self.log, self.views, clock=time.clock)
+        return Appender(
+            self.log,
+            time.clock,
+            time.sleep,
+            time.monotonic,
+            reader,
+            self.statistics.measure,
+            self.rng,
+            receipts=ProjectedReceipts(reader, self.views, time.clock),
+        )
 
     def texts(self) -> tuple[str, ...]:
         """The events of the next request."""
@@ -89,15 +104,20 @@ class Simulation:
         self.time.sleep(self.rng.random() * min(1.0, self.seconds / 10))
 
 
+def quantile(values: Sequence[float], part: float) -> float:
+    """The value below which this part of the sorted `values` is."""
+    return values[min(int(len(values) * part), len(values) - 1)] if values else 0.0
+
+
 def requests(batch: int) -> list[tuple[str, ...]]:
     """The events of `DISTINCT_REQUESTS` requests, as stored in the log."""
     texts = job_texts(job_events(DISTINCT_REQUESTS * batch))
     return [tuple(texts[start : start + batch]) for start in range(0, len(texts), batch)]
 
 
-def run_direct_writers(simulation: Simulation, writers: int) -> None:
-    """Run functions that each handle one request after the other."""
-    simulation.time.run([_writer(simulation, name) for name in range(writers)])
+def run_direct_writers(simulation: Simulation, writers: int, keyed: bool = False) -> None:
+    """Run functions that each handle one request after the other. `keyed`: with an idempotency key in each."""
+    simulation.time.run([_writer(simulation, name, keyed) for name in range(writers)])
 
 
 def run_queue_writers(simulation: Simulation, writers: int) -> None:
@@ -106,7 +126,12 @@ def run_queue_writers(simulation: Simulation, writers: int) -> None:
     simulation.time.run([queue.drain, *(_sender(simulation, queue) for _ in range(writers))])
 
 
-def _writer(simulation: Simulation, name: int) -> Callable[[], None]:
+def new_key(rng: random.Random) -> str:
+    """An idempotency key as the official client makes them."""
+    return str(UUID(int=rng.getrandbits(128), version=4))
+
+
+def _writer(simulation: Simulation, name: int, keyed: bool) -> Callable[[], None]:
     appender, time, statistics = simulation.appender(), simulation.time, simulation.statistics
 
     def write() -> None:
@@ -118,7 +143,8 @@ def _writer(simulation: Simulation, name: int) -> Callable[[], None]:
             statistics.requests_sent += 1
             time.sleep(HANDLER_TIME_S)
             try:
-                appender.append(Append(SERVER, simulation.texts(), f"{name}-{number}"))
+                key = new_key(simulation.rng) if keyed else None
+                appender.append(Append(SERVER, simulation.texts(), f"{name}-{number}", idempotency_key=key))
             except (Busy, Unavailable):
                 statistics.refused += 1
             else:

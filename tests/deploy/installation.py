@@ -16,7 +16,7 @@ from infra.deploy.build.route_functions import READER, TESTER, WRITER, function_
 from infra.server import local_tokens
 from tests.adapters.channels.queues import delete, receive_batch
 from tests.deploy.operations import Recorder
-from tests.deploy.stack import Stack
+from tests.deploy.stack import HUB, Stack
 
 JWT_KEY = "the key of the tests, long enough for HS256"
 ORGANIZATIONS = ["acme", "other"]
@@ -52,12 +52,12 @@ class Installation:
         self._last = ""
 
     @contextmanager
-    def acting(self, function: str) -> Iterator[None]:
-        """Attribute all calls within the block to `function`."""
+    def acting(self, function: str, *other_roles: str) -> Iterator[None]:
+        """Attribute all calls within the block to `function`, and to roles of others that would make the same calls."""
         if function != self._last:
             drop_caches()
         self._last = function
-        with self._recorder.acting(function):
+        with self._recorder.acting(function, *other_roles):
             yield
 
     def refusing(self, operation: str) -> AbstractContextManager[None]:
@@ -74,7 +74,7 @@ class Installation:
         `options` are `query` and `headers`, both dicts, and the path parameters.
         """
         self.routes.add((method, route))
-        with self.acting(ROLES[function_for_route(route, method.lower())]):
+        with self.acting(ROLES[function_for_route(route, method.lower())], HUB):
             answer = app.app(_request(method, route, body, **options), Context())
         assert answer["statusCode"] == status, f"{method} {route}: {answer}"
         is_json = answer["headers"]["Content-Type"].startswith("application/json")

@@ -32,7 +32,7 @@ class Recorder:
         self.used: dict[str, set[Permission]] = defaultdict(set)
         self.operations: set[str] = set()
         self._place = place
-        self._function: str | None = None
+        self._roles: tuple[str, ...] = ()
         self._refused: str | None = None
 
     def attach(self, session: Any) -> None:
@@ -59,13 +59,13 @@ class Recorder:
             yield address
 
     @contextmanager
-    def acting(self, function: str) -> Iterator[None]:
-        """Attribute all calls within the block to `function`."""
-        self._function = function
+    def acting(self, *roles: str) -> Iterator[None]:
+        """Attribute all calls within the block to these functions."""
+        self._roles = roles
         try:
             yield
         finally:
-            self._function = None
+            self._roles = ()
 
     @contextmanager
     def refusing(self, operation: str) -> Iterator[None]:
@@ -80,9 +80,10 @@ class Recorder:
         self._record(model.service_model.signing_name, model.name, params)
 
     def _record(self, service: str, operation: str, params: Mapping[str, Any]) -> None:
-        if self._function is not None:
+        if self._roles:
             self.operations.add(f"{service}:{operation}")
-            self.used[self._function].update(required_permissions(service, operation, params, self._place))
+        for role in self._roles:
+            self.used[role].update(required_permissions(service, operation, params, self._place))
 
 
 def operations_in_code() -> set[str]:

@@ -5,12 +5,6 @@ from pathlib import PurePosixPath
 from typing import Any, NamedTuple
 
 ANYTHING = "*"
-TRANSACTION_ACTIONS = {
-    "Put": "PutItem",
-    "Update": "UpdateItem",
-    "Delete": "DeleteItem",
-    "ConditionCheck": "ConditionCheckItem",
-}
 RAW_MAIL_ACTIONS = ("ses:SendEmail", "ses:SendRawEmail")
 """AWS documents ses:SendEmail for API v2, but refuses raw content without ses:SendRawEmail."""
 EXPORT_ACTIONS = ("s3:AbortMultipartUpload", "s3:PutObject", "s3:PutObjectAcl")
@@ -55,13 +49,8 @@ def required_permissions(service: str, operation: str, params: Mapping[str, Any]
 
 
 def _dynamodb_permissions(operation: str, params: Mapping[str, Any], place: Place) -> Iterator[Permission]:
-    """A transaction needs the permissions of its writes. A batch has a separate action."""
+    """A batch has a separate action."""
     match operation:
-        case "TransactWriteItems":
-            writes = [write for item in params["TransactItems"] for write in item.items()]
-            yield from (
-                _table_permission(TRANSACTION_ACTIONS[kind], write["TableName"], place) for kind, write in writes
-            )
         case "BatchGetItem" | "BatchWriteItem":
             yield from (_table_permission(operation, table, place) for table in params["RequestItems"])
         case "ExportTableToPointInTime":

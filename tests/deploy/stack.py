@@ -10,6 +10,8 @@ from infra.deploy.build.package import ROOT, load_template
 from tests.deploy.permissions import ANYTHING, Permission, Place
 
 POLICIES = ROOT / ".chalice"
+HUB = "hub"
+"""The role of the hub, which answers the requests of all API functions with the same code."""
 STREAM = "stream/2026-11-16T00:00:00.000"
 
 LOGGING_ACTIONS = ("logs:CreateLogStream", "logs:PutLogEvents")
@@ -48,8 +50,11 @@ class Stack:
     def lambda_permissions(self, function: str) -> set[Permission]:
         """Permissions that Lambda needs to run a function.
 
-        Lambda writes its log, traces it, and reads and cleans up the stream or queue that invokes it.
+        Lambda writes its log, traces it, and reads and cleans up the stream or queue that invokes it. The hub is not a
+        function, and ECS writes its log with another role.
         """
+        if function == HUB:
+            return set()
         group = self.place.arn("logs", f"log-group:{self._log_group(function)}:log-stream:a-stream")
         permissions = {Permission(action, group) for action in LOGGING_ACTIONS} | {
             Permission(action, ANYTHING) for action in TRACING_ACTIONS
@@ -129,6 +134,11 @@ def logical_id(function: str) -> str:
 
 
 def statements(function: str) -> list[dict[str, Any]]:
-    """The statements of a function's policy."""
-    policy: list[dict[str, Any]] = json.loads((POLICIES / f"policy-{function}.json").read_text())["Statement"]
-    return policy
+    """The statements of a function's policy, or of the hub's."""
+    if function == HUB:
+        (policy,) = load_template()["Resources"]["HubTaskRole"]["Properties"]["Policies"]
+        document = policy["PolicyDocument"]
+    else:
+        document = json.loads((POLICIES / f"policy-{function}.json").read_text())
+    found: list[dict[str, Any]] = document["Statement"]
+    return found

@@ -19,7 +19,7 @@ from infra.deploy.build import archives
 from infra.deploy.build.package import ROOT, Package, build_package, load_template, print_summary
 from infra.deploy.build.route_functions import remove_authorizer
 from infra.deploy.build.target import DEFAULT_ARCH, LOCAL, TARGETS, Target
-from infra.deploy.stack.deploy import expand_sam
+from tests.deploy.linting import expand, lint, with_hub, without_hub
 from tests.oidc_issuer import AUDIENCE, Issuer, sign
 
 EVENTS = ROOT / "tests" / "events"
@@ -228,15 +228,9 @@ def test_template_has_chalice_and_own_resources(package: Package) -> None:
     assert sorted(functions) == sorted(["APIHandler", "Reader", "Tester", *lambda_functions])
 
 
-def test_only_deliver_role_may_send_mail(package: Package) -> None:
-    assert [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)] == ["DeliverRole"]
-
-
-def expand(template: dict[str, Any]) -> dict[str, Any]:
-    for resource in template["Resources"].values():
-        if resource["Type"] == "AWS::Serverless::Function":
-            resource["Properties"]["CodeUri"] = "s3://bucket/key"
-    return expand_sam(template)
+def test_only_deliver_and_hub_roles_may_send_mail(package: Package) -> None:
+    roles = [name for name, role in resources(package).items() if "ses:SendEmail" in json.dumps(role)]
+    assert roles == ["DeliverRole", "HubTaskRole"]
 
 
 @pytest.fixture(scope="module", name="expanded")
@@ -253,9 +247,7 @@ def test_removal_of_authorizer_deploys_api_again(package: Package, expanded: dic
     assert {template["Resources"][name]["Properties"]["CodeUri"] for name in functions} == {"./authorizer.zip"}
     without = expand(template)
     assert set(deployments(without)).isdisjoint(deployments(expanded))
-    path = tmp_path / "without.json"
-    path.write_text(json.dumps(without))
-    assert lint(path) == (0, "")
+    assert lint(without_hub(without), tmp_path) == (0, "")
 
 
 def deployments(template: dict[str, Any]) -> list[str]:
@@ -267,20 +259,16 @@ def expanded_properties(expanded: dict[str, Any], kind: str) -> list[dict[str, A
     return [resource["Properties"] for resource in expanded["Resources"].values() if resource["Type"] == kind]
 
 
-def lint(template: Path) -> tuple[int, str]:
-    linter = ROOT / ".venv-sam" / "bin" / "cfn-lint"
-    process = subprocess.run([linter, template], capture_output=True, text=True, check=False)
-    return process.returncode, process.stdout
+@pytest.mark.parametrize("variant", [with_hub, without_hub])
+def test_template_passes_cfn_lint(package: Package, variant: Callable[..., Any], tmp_path: Path) -> None:
+    assert lint(variant(json.loads(package.template.read_text())), tmp_path) == (0, "")
 
 
-def test_template_passes_cfn_lint(package: Package) -> None:
-    assert lint(package.template) == (0, "")
-
-
-def test_expanded_template_passes_cfn_lint(expanded: dict[str, Any], tmp_path: Path) -> None:
-    path = tmp_path / "expanded.json"
-    path.write_text(json.dumps(expanded))
-    assert lint(path) == (0, "")
+@pytest.mark.parametrize("variant", [with_hub, without_hub])
+def test_expanded_template_passes_cfn_lint(
+    expanded: dict[str, Any], variant: Callable[..., Any], tmp_path: Path
+) -> None:
+    assert lint(variant(expanded), tmp_path) == (0, "")
 
 
 @pytest.mark.parametrize("arch", ELF_MACHINES)

@@ -142,11 +142,15 @@ def test_overdue_reports_raise_alarm_after_26_hours() -> None:
 
 
 def test_signing_key_is_not_in_all_functions() -> None:
-    """Without the authorizer, APIHandler and the functions with its environment have the key, too."""
+    """The hub verifies tokens. Without the authorizer, APIHandler and the functions with its environment do so, too."""
     template = load_template()
     assert "JwtKey" not in json.dumps(template["Globals"])
     resources = template["Resources"]
-    assert [name for name, one in resources.items() if "JwtKey" in json.dumps(one)] == ["APIHandler", "Bearer"]
+    assert [name for name, one in resources.items() if "JwtKey" in json.dumps(one)] == [
+        "APIHandler",
+        "Bearer",
+        "HubTask",
+    ]
     key = {"Fn::If": ["HasAuthorizer", {"Ref": "AWS::NoValue"}, {"Ref": "JwtKey"}]}
     assert resources["APIHandler"]["Properties"]["Environment"] == {"Variables": {"JWT_KEY": key}}
 

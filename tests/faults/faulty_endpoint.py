@@ -26,8 +26,7 @@ class Call:
     def tables(self) -> set[str]:
         """The tables that the call names."""
         request: dict[str, Any] = json.loads(self.content)
-        puts = (item["Put"]["TableName"] for item in request.get("TransactItems", ()))
-        return {*puts, *request.get("RequestItems", ()), *filter(None, [request.get("TableName")])}
+        return {*request.get("RequestItems", ()), *filter(None, [request.get("TableName")])}
 
 
 @dataclass(frozen=True)

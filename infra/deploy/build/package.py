@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import yaml
 
-from infra.deploy.build import archives
+from infra.deploy.build import archives, hub
 from infra.deploy.build.dependencies import install_dependencies
 from infra.deploy.build.route_functions import AUTHORIZER, assign_routes
 from infra.deploy.build.target import DEFAULT_ARCH, TARGETS, Target
@@ -99,11 +99,12 @@ def build_package(stage: str, folder: Path, target: Target) -> Package:
 
 
 def load_template() -> Template:
-    """The merged content of all files in `infra/template`."""
+    """The merged content of all files in `infra/template`, and the environment of the hub."""
     template: Template = {}
     for path in sorted(TEMPLATES.glob("*.yaml")):
         for section, entries in yaml.safe_load(path.read_text()).items():
             _add_entries(path.name, template.setdefault(section, {}), entries)
+    hub.add_environment(template)
     return template
 
 

@@ -5,6 +5,7 @@ Parameters that are not given keep their values. A new stage starts with the par
 
 import argparse
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -160,7 +161,11 @@ def expand_sam(template: Mapping[str, Any]) -> dict[str, Any]:
     """Translate SAM resources to plain CloudFormation, for endpoints without SAM."""
     command = [str(TRANSLATOR), "-m", "infra.deploy.build.sam_expand"]
     text = json.dumps(template)
-    process = subprocess.run(command, cwd=ROOT, input=text, capture_output=True, text=True, check=False)  # noqa: S603
+    # The translator requires a region, although only its partition matters.
+    environment = {"AWS_DEFAULT_REGION": "us-east-1", **os.environ}
+    process = subprocess.run(  # noqa: S603
+        command, cwd=ROOT, env=environment, input=text, capture_output=True, text=True, check=False
+    )
     if process.returncode:
         raise StackFailed(f"the SAM template could not be expanded: {process.stderr[-2000:]}")
     expanded: dict[str, Any] = json.loads(process.stdout)
