@@ -23,6 +23,7 @@ from chalicelib.services.log.ingest import Ingester
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.tail_cache import TailCache
 
 SERVER = 1
 DISTINCT_REQUESTS = 64
@@ -83,7 +84,7 @@ class Simulation:
     def appender(self) -> Appender:
         """An appender for one process. It caches the head of the log."""
         time = self.time
-        reader = LogReader(self.log, self.views, clock=time.clock)
+        reader = LogReader(self.log, self.views, tails=TailCache(self.log, self.views, clock=time.clock))
         return Appender(
             self.log,
             time.clock,

@@ -1,6 +1,6 @@
 """Receipts of version 0.1.0: an item for each idempotency key beside the commit. They expire after a day.
 
-Each append with a new key looks for one, which costs a read unit. A later version can leave that out.
+For a day after the upgrade each append with a new key looks for one, which costs a read unit.
 """
 
 from __future__ import annotations

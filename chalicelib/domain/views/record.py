@@ -85,6 +85,8 @@ class Checkpoint:
     """The collections that have objects in the views. Readers need not look for objects of others."""
     switched_at_ms: int = 0
     """When these views replaced others that are not deleted yet. 0: there are none."""
+    begun_at_ms: int = 0
+    """When the first run of these views ended. 0: it has not."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -94,7 +96,8 @@ class Checkpoint:
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
         head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
-        return cls(head, generation, record.version, data.get("part", ""), collections, data.get("s", 0))
+        times = data.get("s", 0), data.get("b", 0)
+        return cls(head, generation, record.version, data.get("part", ""), collections, *times)
 
     def follows(self, earlier: "Checkpoint") -> bool:
         """Whether the views of `earlier` still exist and were only extended since."""
@@ -120,6 +123,7 @@ class Checkpoint:
         data |= {"part": self.part} if self.part else {}
         data |= {"c": sorted(self.collections)} if self.collections else {}
         data |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
+        data |= {"b": self.begun_at_ms} if self.begun_at_ms else {}
         version = self.generation * _GENERATION_UNIT + head.session
         record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
         return ConditionalWrite(record, expected_version)

@@ -68,6 +68,7 @@ def projector(
 
     def handle(checkpoint: Checkpoint, commits: Sequence[Commit], claim: Claim) -> list[Checkpoint]:
         projected = _project(checkpoint, commits, views, with_copies, claim)
+        projected = replace(projected, begun_at_ms=checkpoint.begun_at_ms or clock())
         enter_deadlines(checkpoint.head.server, commits)
         is_due = checkpoint.switched_at_ms > 0 and clock() - checkpoint.switched_at_ms >= REPLACED_VIEWS_TTL_S * 1000
         if is_due and _delete_replaced_views(checkpoint, views, MAX_DROPPED_RECORDS):

@@ -68,12 +68,17 @@ class ProjectedReceipts:
 
     def receipts(self, server: int, keys: Collection[str]) -> dict[str, Receipt]:
         # Replaced views are kept longer than a checkpoint is remembered, so no record is missing.
-        _, receipts = self._reader.read_views(
+        checkpoint, receipts = self._reader.read_views(
             server, lambda checkpoint: self._read(checkpoint, keys), is_complete=lambda _: True
         )
-        if self._legacy is not None and (others := [key for key in keys if key not in receipts]):
+        others = [key for key in keys if key not in receipts]
+        if self._legacy is not None and others and self._may_have_legacy(checkpoint):
             receipts.update(self._legacy.receipts(server, others))
         return receipts
+
+    def _may_have_legacy(self, checkpoint: Checkpoint) -> bool:
+        """Whether the earlier version may have written a key that is still valid. It did not build these views."""
+        return not checkpoint.begun_at_ms or self._clock() < checkpoint.begun_at_ms + RECEIPT_STORED_S * 1000
 
     def _read(self, checkpoint: Checkpoint, keys: Collection[str]) -> dict[str, Receipt]:
         reader, start = self._reader, checkpoint.head

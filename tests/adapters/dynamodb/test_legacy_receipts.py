@@ -1,5 +1,7 @@
 """Idempotency keys that version 0.1.0 has stored are honoured until they expire."""
 
+from collections.abc import Collection
+
 import pytest
 
 from chalicelib.adapters.dynamodb.items import SESSION
@@ -7,7 +9,9 @@ from chalicelib.adapters.dynamodb.legacy_receipts import LegacyReceipts
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.adapters.dynamodb.views import DynamoViews
 from chalicelib.domain.errors import KeyReused
-from chalicelib.domain.log.append import RECEIPT_TTL_S
+from chalicelib.domain.log.append import RECEIPT_STORED_S, RECEIPT_TTL_S, Receipt
+from chalicelib.services.consumers.consumer import catch_up
+from chalicelib.services.consumers.projector import projector
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.reading.log_reader import LogReader
@@ -56,3 +60,33 @@ def test_key_of_version_0_1_0_is_replayed(tables: Tables, views: DynamoViews) ->
 def test_key_of_version_0_1_0_expires_after_a_day(tables: Tables, views: DynamoViews) -> None:
     outcome = appender(tables, views, NOW_S + RECEIPT_TTL_S + 1).append(KEYED)
     assert (outcome.replayed, outcome.commit.session) == (False, 2)
+
+
+class CountedReceipts:
+    """Counts the lookups. Implements `Receipts`."""
+
+    def __init__(self) -> None:
+        self.lookups = 0
+
+    def receipts(self, server: int, keys: Collection[str]) -> dict[str, Receipt]:
+        del server, keys
+        self.lookups += 1
+        return {}
+
+
+@pytest.mark.parametrize(("after_s", "lookups"), [(0, 1), (RECEIPT_TTL_S, 1), (RECEIPT_STORED_S, 0)])
+def test_keys_of_version_0_1_0_are_looked_up_for_a_day(
+    tables: Tables, views: DynamoViews, after_s: int, lookups: int
+) -> None:
+    """No such key can be valid a day after this version has built its first views."""
+    log, now_ms = DynamoLog(tables.client, tables.log, tables.views), NOW_S * 1000
+    reader, legacy = LogReader(log, views), CountedReceipts()
+    receipts = ProjectedReceipts(reader, legacy, lambda: now_ms)
+    assert receipts.receipts(1, ["k"]) == {}
+    assert legacy.lookups == 1
+    legacy.lookups = 0
+    catch_up(projector(views, clock=lambda: NOW_S * 1000), 1, log, views)
+    now_ms += after_s * 1000
+    reader = LogReader(log, views)
+    assert ProjectedReceipts(reader, legacy, lambda: now_ms).receipts(1, ["k"]) == {}
+    assert legacy.lookups == lookups

@@ -71,9 +71,13 @@ def test_views_match_all_events(log: Log, views: Views, store: str, servers: Ite
 
 def test_run_once_returns_number_of_commits(log: Log, views: Views) -> None:
     commits = fill(log, 1, sample_commits(7))
-    assert [run_once(projector(views), 1, log, views, limit=3) for _ in range(4)] == [3, 3, 1, 0]
+    times = iter((10, 20, 30))
+    consumer = projector(views, clock=lambda: next(times))
+    assert [run_once(consumer, 1, log, views, limit=3) for _ in range(4)] == [3, 3, 1, 0]
     collections = frozenset(ref.collection for ref in expected_objects(events_of(commits)))
-    assert load_checkpoint(PROJECTOR, 1, views) == Checkpoint(commits[-1].head, 1, 2**44 + 7, collections=collections)
+    assert load_checkpoint(PROJECTOR, 1, views) == Checkpoint(
+        commits[-1].head, 1, 2**44 + 7, collections=collections, begun_at_ms=10
+    )
 
 
 def test_views_between_runs_match_log_up_to_checkpoint(log: Log, views: Views) -> None:

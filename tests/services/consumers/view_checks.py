@@ -212,9 +212,10 @@ def all_records(views: Views, server: int) -> dict[str, list[tuple[str, int, str
 
 
 def _without_time(data: str) -> str:
-    """A checkpoint without the time when its views replaced others."""
+    """A checkpoint without the times when its views began and replaced others."""
     members = from_json(data)
-    members.pop("s", None)
+    for name in ("s", "b"):
+        members.pop(name, None)
     return to_json(members).decode()
 
 
