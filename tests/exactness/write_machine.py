@@ -22,8 +22,8 @@ from chalicelib.services.consumers.consumer import catch_up, run_once
 from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.tail_cache import TailCache
 from chalicelib.services.reading.retention import Retention
+from chalicelib.services.reading.tail_cache import TailCache
 from tests.exactness import strategies
 from tests.exactness.model import LogModel
 from tests.exactness.stores import (
