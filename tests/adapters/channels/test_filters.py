@@ -23,6 +23,7 @@ from chalicelib.domain.errors import Undeliverable
         ("event.params|length == 1 and event.id % 2 == 1", True),
         ("event.missing|default('none') == 'none'", True),
         ("true", True),
+        ("true".ljust(MAX_FILTER_CHARS), True),
         ("''", False),
         ("event", True),
     ],

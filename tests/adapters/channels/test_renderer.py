@@ -65,6 +65,7 @@ def refusal_reason(directory: Path, text: str, limits: Limits | None = None) -> 
             'abc… {"a": 1} 25 80',
         ),
         ("{{ '<!here> & co'|slack }} {{ [1, 2, 3]|latest(2, 99) }}", "&lt;!here&gt; &amp; co [2, 3]"),
+        ("{{ [10, 20, 30]|latest(9, 4) }} {{ [10, 20, 30]|latest(9, 3) }}", "[20, 30] [30]"),
     ],
 )
 def test_render_supports_common_template_features(tmp_path: Path, text: str, expected: str) -> None:
