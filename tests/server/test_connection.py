@@ -6,11 +6,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from infra.server.http.connection import Connection
-from infra.server.http.protocol import MAX_HEAD_BYTES, HttpRequest
+from infra.server.http.connection import MAX_BUFFERED_BYTES, Connection
+from infra.server.http.protocol import MAX_HEAD_BYTES, HttpRequest, RequestParser, RequestRejected
 
 TIMEOUT_S = 15.0
 POST = b"POST /events HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n"
@@ -105,6 +106,30 @@ def test_connection_split_input_is_parsed_like_whole_input(requests: list[bytes]
     cuts = sorted(data.draw(st.lists(st.one_of(st.integers(0, len(whole)), st.sampled_from(ends)), max_size=3)))
     pieces = [whole[begin:end] for begin, end in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
     assert receive(pieces) == receive([whole])
+
+
+def test_head_of_the_limit_is_accepted_to_the_byte() -> None:
+    parser, head = RequestParser(lambda: None), b"GET / HTTP/1.1\r\nHost: a\r\nX: "
+    parser.feed(head + b"a" * (MAX_HEAD_BYTES - len(head)))
+    with pytest.raises(RequestRejected, match="the request head is larger than 64 KB"):
+        parser.feed(b"a")
+
+
+def test_receive_reports_whether_there_is_room_for_more() -> None:
+    with connect() as (client, connection):
+        client.sendall(b"a")
+        assert select.select([connection.socket], [], [], TIMEOUT_S)[0]
+        assert connection.receive()
+        client.sendall(b"a" * MAX_BUFFERED_BYTES)
+        client.shutdown(socket.SHUT_WR)
+        while len(connection._buffer) < MAX_BUFFERED_BYTES:
+            assert select.select([connection.socket], [], [], TIMEOUT_S)[0]
+            has_room = connection.receive()
+        assert not has_room
+        assert not connection.receive()
+        connection.discard_input()
+        assert connection.receive()
+        assert (connection.receive(), connection.is_eof) == (False, True)
 
 
 def test_head_larger_than_the_limit_is_rejected() -> None:

@@ -5,12 +5,16 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
+from typing import cast
 
 import pytest
 
+from chalicelib.services.feeds.notifiers import CommitNotifier
 from infra.server.__main__ import RESERVED_FILES
+from infra.server.gateway.gateway import Gateway
 from infra.server.http.connection import Connection
-from infra.server.http.connections import MIN_GRACE_S, Connections
+from infra.server.http.connections import MAX_TOTAL_BODY_BYTES, MIN_GRACE_S, Connections
+from infra.server.http.server import Server
 from tests.serving import ROOT, TIMEOUT_S
 
 NOW = 1_000.0
@@ -85,3 +89,36 @@ def test_connections_are_limited_by_open_files(max_files: int, connections: int)
     command = ["bash", "-c", f"ulimit -n {max_files} && exec {sys.executable} -c '{code}'"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True, timeout=TIMEOUT_S)
     assert int(done.stdout) == connections
+
+
+def test_only_uploads_are_rejected_when_bodies_take_too_much(sockets: ExitStack) -> None:
+    connections = open_connections(sockets, [1.0, 2.0, 3.0])
+    idle, uploading, handled = sorted(connections.idle_since(NOW), key=lambda connection: connection.waiting_since)
+    handled.is_idle = False
+    for connection in (uploading, handled):
+        connection.active_body_bytes = MAX_TOTAL_BODY_BYTES // 2
+        connections.update_body_bytes(connection)
+    assert connections.slowest_uploads() == []
+    handled.active_body_bytes += 1
+    connections.update_body_bytes(handled)
+    assert connections.slowest_uploads() == [uploading]
+    assert idle.waiting_since < uploading.waiting_since
+
+
+def test_listener_pauses_if_no_connection_can_be_closed() -> None:
+    """Without the pause, a client that waits to be accepted would keep the server thread busy."""
+    server = Server(
+        cast(Gateway, None),
+        CommitNotifier(),
+        flush_appends=lambda _: True,
+        host="127.0.0.1",
+        port=0,
+        max_threads=1,
+        max_connections=0,
+        idle_timeout_s=60.0,
+    )
+    server._evict_connections()
+    with pytest.raises(KeyError):  # The loop does not watch it.
+        server._loop.unregister(server._listener._socket)
+    server._listener.close()
+    server._loop.close()

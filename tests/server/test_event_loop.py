@@ -98,3 +98,11 @@ def test_failing_callbacks_are_logged_and_do_not_stop_others(loop: EventLoop, ca
         loop.unregister(ours)
     assert sorted(calls) == ["called", *["failed"] * 3]
     assert caplog.messages == ["unexpected error in an event loop callback"] * 3
+
+
+def test_timer_is_called_exactly_at_its_deadline(loop: EventLoop) -> None:
+    called: list[float] = []
+    loop.call_at(5.0, lambda: called.append(5.0))
+    loop.call_at(5.1, lambda: called.append(5.1))
+    loop._run_timers(5.0)
+    assert called == [5.0]
