@@ -30,7 +30,7 @@ from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import MAX_CACHE_S, Retention
+from chalicelib.services.reading.retention import Retention
 from chalicelib.settings import Settings
 
 
@@ -141,14 +141,7 @@ def build_log_services(
     organizations = Organizations(reader.log, appender, reader)
     return LogServices(
         reader=reader,
-        retention=Retention(
-            reader.log,
-            clock,
-            settings.retention_s,
-            settings.retention_events,
-            # A hub has many followers per log, and each of them asks for the boundary at every keep-alive.
-            cache_s=MAX_CACHE_S if settings.is_hub else 0.0,
-        ),
+        retention=Retention(reader.log, clock, settings.retention_s, settings.retention_events),
         notifier=notifier,
         appender=appender,
         publisher=publisher,
