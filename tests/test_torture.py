@@ -62,6 +62,7 @@ def test_two_hubs_and_four_functions_lose_nothing(dynamodb_local: str, tmp_path:
     assert {Fault.SERVER_KILLED, Fault.SERVER_STOPPED, Fault.KILLED, Fault.SENT_TWICE, Fault.WIRE_ZOMBIE} <= set(
         outcome.faults
     )
+    assert outcome.runs > 0, table([outcome])
 
 
 def _settings(home: Path, min_acknowledged: int) -> RunSettings:

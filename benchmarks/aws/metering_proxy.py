@@ -144,9 +144,14 @@ def _handler(upstream: str, meter: Meter) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["Content-Length"]))
             headers = {name: self.headers[name] for name in _HEADERS if name in self.headers}
-            self.upstream_connection.request("POST", "/", body, headers)
-            response = self.upstream_connection.getresponse()
-            content = response.read()
+            try:
+                self.upstream_connection.request("POST", "/", body, headers)
+                response = self.upstream_connection.getresponse()
+                content = response.read()
+            except (OSError, http.client.HTTPException):
+                # The emulator has closed an idle connection. The client tries again.
+                self.close_connection = True
+                return
             operation = self.headers["X-Amz-Target"].partition(".")[2]
             meter.record(operation, json.loads(body), response.status, json.loads(content))
             self.send_response(response.status)

@@ -30,7 +30,7 @@ from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import MAX_CACHE_S, Retention
+from chalicelib.services.reading.retention import Retention
 from chalicelib.settings import Settings
 
 
@@ -142,9 +142,7 @@ def build_log_services(
     refresh: Callable[[], None] = lambda: None,
 ) -> LogServices:
     organizations = Organizations(reader.log, appender, reader)
-    # A hub has many followers per log, and each of them asks for the boundary at every keep-alive.
-    cache_s = MAX_CACHE_S if settings.is_hub else 0.0
-    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events, cache_s=cache_s)
+    retention = Retention(reader.log, clock, settings.retention_s, settings.retention_events)
     is_local = settings.store == "sqlite"
     return LogServices(
         reader=reader,

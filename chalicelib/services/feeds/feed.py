@@ -165,7 +165,9 @@ def _next_seq(
     """Read the next result after `after`, and the page it comes from. `last_page` is the stream's previous page."""
     is_newest_first = query.limit is not None and query.limit < 0
     deadline = monotonic() + (0.0 if is_newest_first else timeout_s)
-    boundary = retention.boundary(query.server)
+    # A stream whose next commits are in memory has missed nothing, so it need not ask the store how far retention is.
+    is_in_memory = last_page is not None and reader.recent_commits(last_page.scanned_to) is not None
+    boundary = RetentionBoundary(Head(query.server), 0) if is_in_memory else retention.boundary(query.server)
     if after is not None and after < boundary.event_id and not is_newest_first:
         return Torn(boundary.event_id, boundary.position), None
     after = max(after or 0, boundary.event_id)

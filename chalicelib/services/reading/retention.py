@@ -1,22 +1,17 @@
 """Retention: which events are too old to be read. They are hidden from readers at once and deleted later.
 
-Threads: any thread may call `boundary`. `_window_lock` protects `_windows` and is held while reading the log. The other
-dicts have no lock: if a thread replaces a later head by an earlier one, the next call advances it again.
+Threads: any thread may call `boundary`. `_window_lock` protects `_windows` and is held while reading the log. `_starts`
+and `_expired` have no lock: if a thread replaces a later head by an earlier one, the next call advances it again.
 """
 
 import threading
-import time
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous, verify_contiguous_backwards
 from chalicelib.services.ports import Clock, Log
 from chalicelib.services.reading.scan import binary_search, find_position
-
-MAX_CACHE_S = 1.0
-"""DynamoDB deletes commits one second after they expire or later, so no reader finds a gap after a cached boundary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +29,7 @@ class RetentionBoundary:
 class Retention:
     """Expires events older than `age_s`, and all but the last `events` of each log. None means no limit."""
 
-    def __init__(
-        self,
-        log: Log,
-        clock: Clock,
-        age_s: float | None = None,
-        events: int | None = None,
-        cache_s: float = 0.0,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._cache_s = cache_s
-        """How long a boundary is used again. At most `MAX_CACHE_S`."""
-        self._monotonic = monotonic
-        self._cached: dict[int, tuple[float, RetentionBoundary]] = {}
-        """By log: when the boundary becomes invalid, and the boundary."""
+    def __init__(self, log: Log, clock: Clock, age_s: float | None = None, events: int | None = None) -> None:
         self._log = log
         self._clock = clock
         self._age_s = age_s
@@ -60,16 +42,6 @@ class Retention:
 
     def boundary(self, server: int) -> RetentionBoundary:
         """The current boundary of a log."""
-        now = self._monotonic() if self._cache_s else 0.0
-        valid_until, cached = self._cached.get(server, (0.0, None))
-        if cached is not None and now < valid_until:
-            return cached
-        boundary = self._read_boundary(server)
-        if self._cache_s:
-            self._cached[server] = now + self._cache_s, boundary
-        return boundary
-
-    def _read_boundary(self, server: int) -> RetentionBoundary:
         boundaries = [self._deleted(server) if self._age_s is None else self._by_age(server, self._age_s)]
         if self._events is not None:
             boundaries.append(self._by_count(server, self._events))

@@ -297,15 +297,3 @@ def test_long_poll_is_not_torn_by_events_expiring_while_waiting(store: Store) ->
     assert isinstance(seq, NonEmpty)
     assert ids_of(seq.texts) == written.ids[2:]
     assert poll(written, retention, position) == Torn(written.ids[-3])
-
-
-def test_cached_boundary_is_read_again_after_its_time(store: Store) -> None:
-    written, elapsed_s = WrittenLog(store), [0.0]
-    written.write(0, 1)
-    retention = Retention(store.log, lambda: written.now_ms, 10.0, cache_s=1.0, monotonic=lambda: elapsed_s[0])
-    assert retention.boundary(written.server).head.session == 0
-    written.now_ms += 20_000
-    elapsed_s[0] = 0.9
-    assert retention.boundary(written.server).head.session == 0
-    elapsed_s[0] = 1.0
-    assert retention.boundary(written.server).head.session == 1

@@ -42,6 +42,7 @@ def evaluate(
         events=sum(commit.event_count for commit in commits),
         readings=len(evidence.readings),
         read=sum(len(reading.seen) for reading in evidence.readings),
+        runs=sum(len(item.commits) > 1 for item in items),
         faults=sum((pool.faults for pool in pools), journal.faults(journals) + (faults or Counter())),
         violations=(
             *stored_violations(items),

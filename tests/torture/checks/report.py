@@ -28,6 +28,8 @@ class Outcome:
     readings: int = 0
     read: int = 0
     """Events received by all readers together."""
+    runs: int = 0
+    """Stored items with several commits."""
     faults: Counter[Fault] = field(default_factory=Counter)
     violations: tuple[Violation, ...] = ()
 
@@ -43,6 +45,7 @@ class Outcome:
             self.events + other.events,
             self.readings + other.readings,
             self.read + other.read,
+            self.runs + other.runs,
             self.faults + other.faults,
             self.violations + other.violations,
         )
@@ -64,6 +67,7 @@ def table(outcomes: Iterable[Outcome]) -> str:
         ("  unacknowledged", lambda outcome: outcome.unacknowledged),
         ("events acknowledged", lambda outcome: outcome.acknowledged_events),
         ("events in the log", lambda outcome: outcome.events),
+        ("items with several commits", lambda outcome: outcome.runs),
         ("passes of readers", lambda outcome: outcome.readings),
         ("events read", lambda outcome: outcome.read),
         ("lost", lambda outcome: outcome.count(*LOST)),
