@@ -69,8 +69,7 @@ def affected_objects(fields: EventFields) -> tuple[ObjectRef, ...]:
     """The objects that an event is about, always including one that is found by the event's key, and each tag."""
     vocabulary, key = for_type(fields.type), fields.key
     refs = vocabulary.affected_objects(fields) if vocabulary else ()
-    # The event's own vocabulary usually finds the object. The others are searched in a cache, which is small.
-    if key is not None and (vocabulary is None or set(refs).isdisjoint(vocabulary.objects_with_key(key))):
+    if key is not None:
         refs = _with_keyed_object(refs, key)
     return (*refs, *(ObjectRef(TAGGED, tag) for tag in fields.tags)) if fields.tags else refs
 
