@@ -3,6 +3,7 @@
 The text is in `performance.md.j2`. Every number comes from the results.
 """
 
+import shlex
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,7 +57,8 @@ class _TemplateFunctions:
         if measurement is None or not measurement.tables:
             return ABSENT
         tables = [_find_table(measurement, title)] if title else measurement.tables
-        return markdown(Table(title, tuple(row for table in tables for row in table.rows)))
+        rows = tuple(row for table in tables for row in table.rows)
+        return f"{markdown(Table(title, rows))}\n\n{_caption([measurement])}"
 
     def bars(self, part: str, title: str, size: str = "largest", leave_out: Sequence[str] = ()) -> str:
         """A bar chart of a table."""
@@ -77,7 +79,7 @@ class _TemplateFunctions:
             Row(row.title, "", {column: self._factor(part, title, row.name, column) for column in row.values})
             for row in self._rows(part, title, leave_out)
         ]
-        return markdown(Table("", tuple(grown))) if grown else ABSENT
+        return f"{markdown(Table('', tuple(grown)))}\n\n{_caption(self.results.for_part(part))}" if grown else ABSENT
 
     def when(self) -> str:
         """A table of when each part was measured, and the load average before."""
@@ -110,6 +112,13 @@ class _TemplateFunctions:
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(drawing)
         return f"![{title}](charts/{name})"
+
+
+def _caption(measurements: Sequence[Measurement]) -> str:
+    """The command that measures a table, and when that was."""
+    part, days = measurements[0].part, {str(measurement.facts["at"])[:10] for measurement in measurements}
+    command = "make bench-spark" if part == "spark" else f'make bench ARGS="--only {shlex.quote(part)}"'
+    return f"`{command}`, {' and '.join(sorted(days))}"
 
 
 def markdown(table: Table) -> str:

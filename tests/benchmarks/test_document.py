@@ -32,6 +32,7 @@ def test_document_has_largest_size_and_growth(tmp_path: Path) -> None:
     text = page.read_text()
     assert "| p50, ms | 4.00 | 1.60 | 2.50 x UmaDB (at most 2: missed) |" in text
     assert "| waiting | 1,000,000 | 2026-11-16 10:00 | 0.2 | 31 |" in text
+    assert '(at most 2: missed) |\n\n`make bench ARGS="--only waiting"`, 2026-11-16\n' in text
     assert "2 cores (a processor)" in text
     assert "![append to a waiting reader, by length](charts/append-to-a-waiting-reader-by-length.svg)" in text
     drawing = ElementTree.parse(tmp_path / "charts" / "append-to-a-waiting-reader-by-length.svg").getroot()
