@@ -234,12 +234,17 @@ class ReadMachine(WriteMachine):
         first = snapshot(self._reader(log_model, races[0]), log_model.server, collection, query)
         self._append(log_model, events)
         past = self._ids_of(self._poll(self._reader(log_model), FeedQuery(log_model.server, selection)))
-        rest = self._ids_of(
-            self._poll(self._reader(log_model, races[1]), FeedQuery(log_model.server, selection, first.event_id))
-        )
+        before = log_model.last_event_id
+        seq = self._poll(self._reader(log_model, races[1]), FeedQuery(log_model.server, selection, first.event_id))
+        # Another process may append after the last read of the log.
+        end = seq.event_id if isinstance(seq, NonEmpty) else seq.last_event_id if isinstance(seq, Empty) else 0
+        assert end >= before
+        rest = self._ids_of(seq)
         assert [event_id for event_id in past if event_id <= first.event_id] + rest == self._selected_ids(
-            log_model, selection, 0, log_model.last_event_id
+            log_model, selection, 0, end
         )
+        seq = self._poll(self._reader(log_model), FeedQuery(log_model.server, selection, end))
+        rest += self._ids_of(seq)
         second = snapshot(self._reader(log_model), log_model.server, collection, query)
         new_events = [event for event in log_model.events if event.event_id in set(rest)]
         states: model.States = {ObjectRef(collection, path): state for path, state in first.states.items()}
