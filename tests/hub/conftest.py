@@ -1,7 +1,6 @@
 """Hubs on DynamoDB Local."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
@@ -9,7 +8,7 @@ import pytest
 
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from tests.hub.recording_proxy import RecordingProxy
-from tests.serving import Member, Server, run_server
+from tests.serving import Member, Server
 from tests.torture.stores import REGION
 
 
@@ -69,9 +68,3 @@ def hub_environment(endpoint: str, tables: tuple[str, str]) -> dict[str, str]:
         "AWS_SECRET_ACCESS_KEY": "testing",
         "AWS_DEFAULT_REGION": REGION,
     }
-
-
-@contextmanager
-def run_hub(folder: Path, endpoint: str, tables: tuple[str, str]) -> Iterator[Server]:
-    with run_server(folder, **hub_environment(endpoint, tables)) as hub:
-        yield hub
