@@ -47,13 +47,16 @@ def updates(checkpoint: Checkpoint, commits: Sequence[Commit]) -> dict[tuple[str
     return result
 
 
-def group_by_object(commits: Iterable[Commit]) -> dict[ObjectRef, list[Event]]:
-    """The events of each object that the commits affect."""
+def group_by_object(
+    commits: Iterable[Commit], is_selected: Callable[[ObjectRef], bool] = lambda _: True
+) -> dict[ObjectRef, list[Event]]:
+    """The events of each selected object that the commits affect."""
     events_by_object: dict[ObjectRef, list[Event]] = {}
     for commit in commits:
         for event in commit.events:
             for ref in vocabularies.affected_objects(event.fields):
-                events_by_object.setdefault(ref, []).append(event)
+                if is_selected(ref):
+                    events_by_object.setdefault(ref, []).append(event)
     return events_by_object
 
 

@@ -20,11 +20,12 @@ from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import Checkpoint, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
 from chalicelib.domain.vocabularies.job.ended_jobs import EndedJobs
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
-from chalicelib.services.objects.snapshots import Snapshot, events_by_object
+from chalicelib.services.objects.snapshots import Snapshot
 from chalicelib.services.reading.log_reader import LogReader
 
 MAX_CACHED_JOBSETS = 1_000
@@ -71,7 +72,7 @@ class JobSetStates:
         head = min((position.head for position in positions.values()), key=lambda head: head.session)
         for commit in self._reader.tail(head):
             head = commit.head
-            for ref, events in events_by_object(commit, positions.__contains__).items():
+            for ref, events in group_by_object([commit], positions.__contains__).items():
                 if commit.session > positions[ref].session:
                     state = reduce(partial(vocabularies.fold, JOBSET), events, positions[ref].state)
                     positions[ref] = _Position(head, commit.session, state)

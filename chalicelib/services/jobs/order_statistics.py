@@ -12,6 +12,7 @@ from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.vocabularies.scheduler.statistics import (
     Statistics,
     changed_event_text,
@@ -21,7 +22,7 @@ from chalicelib.domain.vocabularies.scheduler.statistics import (
 )
 from chalicelib.services.feeds.suspension import SuspendableRead, Wait
 from chalicelib.services.objects.counting import count_objects
-from chalicelib.services.objects.snapshots import events_by_object, snapshot, state_at
+from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
 
@@ -86,7 +87,7 @@ def _compare(reader: LogReader, server: int, query: PathQuery, since: int) -> tu
     head = reader.position_at(server, since)
     refs: set[ObjectRef] = set()
     for commit in reader.tail(head):
-        refs.update(events_by_object(commit, is_matching_order))
+        refs.update(group_by_object([commit], is_matching_order))
         head = commit.head
     difference: Counter[str] = Counter()
     for ref in refs:

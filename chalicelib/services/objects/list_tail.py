@@ -11,8 +11,9 @@ from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import Checkpoint, objects_view
-from chalicelib.services.objects.past_views import ObjectRange, PastViews, commits_between, group_events
+from chalicelib.services.objects.past_views import ObjectRange, PastViews, commits_between
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -42,7 +43,7 @@ class ListTail:
     ) -> Self:
         """Read the commits after `start`, up to session `end`, and the records of the objects they affect."""
         commits = list(commits_between(reader, start, end))
-        events = group_events(commits, ObjectRange((collection,), _EVERYTHING))
+        events = group_by_object(commits, ObjectRange((collection,), _EVERYTHING).contains)
         records = reader.views.get(checkpoint.view_name(objects_view(collection)), [ref.path for ref in events])
         stored = {ObjectRef(collection, path): ObjectView.from_record(record) for path, record in records.items()}
         return cls(reader, boundary, [start, *(commit.head for commit in commits)], events, stored)

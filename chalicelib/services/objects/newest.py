@@ -10,9 +10,9 @@ from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.objects.summary import ObjectSummary
 from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import Checkpoint, objects_view
 from chalicelib.services.objects.listing import ListQuery, ObjectList, list_objects
-from chalicelib.services.objects.snapshots import events_by_object
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 from chalicelib.services.reading.scan import head_at
@@ -73,7 +73,7 @@ def _states(reader: LogReader, server: int, collection: str, paths: Sequence[str
 
     checkpoint, views = reader.read_views(server, read, is_complete=lambda views: len(views) == len(paths))
     for commit in reader.tail(checkpoint.head):
-        for ref, events in events_by_object(commit, wanted.__contains__).items():
+        for ref, events in group_by_object([commit], wanted.__contains__).items():
             views[ref.path] = views.get(ref.path, ObjectView()).fold(collection, events)
     states = (views[path].state for path in paths if path in views)
     return [state for state in states if state is not None]

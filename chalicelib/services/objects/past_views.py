@@ -1,7 +1,7 @@
 """Objects as of an earlier head of the log, while views and log continue to change."""
 
 import heapq
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby, takewhile
 
@@ -12,8 +12,9 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
-from chalicelib.services.objects.snapshots import events_by_object, has_expired_events, object_events
+from chalicelib.services.objects.snapshots import has_expired_events, object_events
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -61,7 +62,7 @@ class PastViews:
 
     def views(self, objects: ObjectRange, checkpoint: Checkpoint) -> Iterator[tuple[ObjectRef, ObjectView]]:
         """All objects of the range in order, including those that do not exist as of the head."""
-        changes = group_events(commits_between(self._reader, checkpoint.head, self._head.session), objects)
+        changes = group_by_object(commits_between(self._reader, checkpoint.head, self._head.session), objects.contains)
         stored = _stored_records(objects, checkpoint, self._reader)
         changed: Iterator[tuple[ObjectRef, Record | None]] = ((ref, None) for ref in sorted(changes))
         candidates = heapq.merge(stored, changed, key=lambda candidate: candidate[0])
@@ -73,15 +74,6 @@ class PastViews:
 def commits_between(reader: LogReader, start: Head, end: int) -> Iterator[Commit]:
     """The commits after `start`, up to session `end`."""
     return takewhile(lambda commit: commit.session <= end, reader.tail(start)) if start.session < end else iter(())
-
-
-def group_events(commits: Iterable[Commit], objects: ObjectRange) -> dict[ObjectRef, list[Event]]:
-    """The events of each object of the range."""
-    changes: dict[ObjectRef, list[Event]] = {}
-    for commit in commits:
-        for ref, events in events_by_object(commit, objects.contains).items():
-            changes.setdefault(ref, []).extend(events)
-    return changes
 
 
 def _stored_records(

@@ -1,6 +1,6 @@
 """Snapshots: the exact states of objects as of one EventId."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, product, takewhile
 
@@ -11,6 +11,7 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.views.object_view import ObjectView
+from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
@@ -34,23 +35,19 @@ class Snapshot:
 class CurrentViews:
     """The views of objects as of the end of the log."""
 
-    checkpoint: Checkpoint
-    records: dict[ObjectRef, Record]
-    """The stored records."""
-    tail: list[Commit]
-    """The commits after the checkpoint."""
+    event_id: int
     views: dict[ObjectRef, ObjectView]
-    """The records with the tail folded into them, including deleted objects."""
-
-    @property
-    def event_id(self) -> int:
-        return self.tail[-1].last_event_id if self.tail else self.checkpoint.head.last_event_id
+    """Including deleted objects."""
+    records: dict[ObjectRef, Record]
+    """The stored records. The views have the commits after the checkpoint folded into them."""
+    tail: list[Commit]
+    """The commits after the checkpoint that affect the objects, if they were requested."""
 
 
 def snapshot(reader: LogReader, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
     """The current objects of one or several collections that match `query`."""
     collections = (collections,) if isinstance(collections, str) else collections
-    current = current_views(reader, server, collections, query)
+    _, current = current_views(reader, server, collections, query)
     states: dict[str, State] = {}
     for ref, view in sorted(current.views.items()):
         if view.state is not None:
@@ -58,35 +55,40 @@ def snapshot(reader: LogReader, server: int, collections: str | tuple[str, ...],
     return Snapshot(current.event_id, states)
 
 
-def current_views(reader: LogReader, server: int, collections: tuple[str, ...], query: PathQuery) -> CurrentViews:
-    """The matching objects of some collections."""
+def current_views(
+    reader: LogReader, server: int, collections: tuple[str, ...], query: PathQuery, with_tail: bool = False
+) -> tuple[Checkpoint, CurrentViews]:
+    """The checkpoint of the stored views, and the matching objects of some collections."""
 
     def is_selected(ref: ObjectRef) -> bool:
         return ref.collection in collections and vocabularies.matches(query, ref)
 
+    def read(checkpoint: Checkpoint) -> CurrentViews:
+        records = _stored_records(checkpoint, collections, query, reader)
+        views = {ref: ObjectView.from_record(record) for ref, record in records.items()}
+        event_id, tail = checkpoint.head.last_event_id, list[Commit]()
+        for commit in reader.tail(checkpoint.head):
+            changes = group_by_object([commit], is_selected)
+            for ref, events in changes.items():
+                views[ref] = views.get(ref, ObjectView()).fold(ref.collection, events)
+            tail += [commit] if changes and with_tail else []
+            event_id = commit.last_event_id
+        return CurrentViews(event_id, views, records, tail)
+
     refs = [ObjectRef(collection, pattern.text) for collection, pattern in product(collections, query.patterns)]
     is_exact = all(map(vocabularies.is_unique, refs))
-    checkpoint, records = reader.read_views(
-        server,
-        lambda checkpoint: _stored_records(checkpoint, collections, query, reader),
-        is_complete=lambda records: is_exact and records.keys() >= set(refs),
-    )
-    views = {ref: ObjectView.from_record(record) for ref, record in records.items()}
-    tail = list(reader.tail(checkpoint.head))
-    for commit in tail:
-        for ref, events in events_by_object(commit, is_selected).items():
-            views[ref] = views.get(ref, ObjectView()).fold(ref.collection, events)
-    return CurrentViews(checkpoint, records, tail, views)
+    return reader.read_views(server, read, is_complete=lambda current: is_exact and current.records.keys() >= set(refs))
 
 
 def object_snapshot(reader: LogReader, server: int, ref: ObjectRef) -> Snapshot:
     """The current full state of one object. Views store large objects without some of their parts."""
-    current = current_views(reader, server, (ref.collection,), PathQuery((PathPattern(ref.path),)))
+    query = PathQuery((PathPattern(ref.path),))
+    checkpoint, current = current_views(reader, server, (ref.collection,), query, with_tail=True)
     states = {other.path: view.state for other, view in sorted(current.views.items()) if view.state is not None}
     if ref.path not in states:
         raise NotFound(f"there is nothing at {_address(ref)}")
     if not vocabularies.is_full_state(ref.collection, states[ref.path]):
-        events = _events(reader, ref, current.checkpoint, current.records.get(ref), current.tail)
+        events = _events(reader, ref, checkpoint, current.records.get(ref), current.tail)
         state = vocabularies.full_state(ref.collection, events)
         states = states if state is None else {ref.path: state}
     return Snapshot(current.event_id, states)
@@ -113,12 +115,13 @@ def state_at(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> S
 def object_events(reader: LogReader, server: int, ref: ObjectRef, event_id: int) -> Iterator[Event]:
     """The object's events up to `event_id`, in order."""
 
-    def read(checkpoint: Checkpoint) -> Record | None:
-        return reader.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+    def read(checkpoint: Checkpoint) -> tuple[Record | None, list[Commit]]:
+        record = reader.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
+        tail = takewhile(lambda commit: commit.at_us <= event_id, reader.tail(checkpoint.head))
+        return record, [commit for commit in tail if group_by_object([commit], ref.__eq__)]
 
-    checkpoint, record = reader.read_views(server, read, is_complete=lambda record: record is not None)
-    events = _events(reader, ref, checkpoint, record, reader.tail(checkpoint.head))
-    return takewhile(lambda event: event.event_id <= event_id, events)
+    checkpoint, (record, tail) = reader.read_views(server, read, is_complete=lambda result: result[0] is not None)
+    return takewhile(lambda event: event.event_id <= event_id, _events(reader, ref, checkpoint, record, tail))
 
 
 def _events(
@@ -128,18 +131,8 @@ def _events(
     last_session = 0 if record is None else record.version
     newer = (commit for commit in tail if commit.session > last_session)
     for commit in chain(reader.object_commits(checkpoint, ref, record), newer):
-        for events in events_by_object(commit, ref.__eq__).values():
+        for events in group_by_object([commit], ref.__eq__).values():
             yield from events
-
-
-def events_by_object(commit: Commit, is_selected: Callable[[ObjectRef], bool]) -> dict[ObjectRef, list[Event]]:
-    """The commit's events grouped by the selected objects they affect."""
-    events: dict[ObjectRef, list[Event]] = {}
-    for event in commit.events:
-        for ref in vocabularies.affected_objects(event.fields):
-            if is_selected(ref):
-                events.setdefault(ref, []).append(event)
-    return events
 
 
 def has_expired_events(reader: LogReader, server: int, ref: ObjectRef, boundary: RetentionBoundary) -> bool:

@@ -8,7 +8,7 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
-from chalicelib.domain.errors import CommitsDeleted, LogBroken
+from chalicelib.domain.errors import LogBroken
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Receipt
@@ -22,7 +22,7 @@ from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.consumers.projector import delete_replaced_views, projector, rebuild
 from chalicelib.services.log.receipts import ProjectedReceipts
-from chalicelib.services.objects.snapshots import object_snapshot, snapshot
+from chalicelib.services.objects.snapshots import object_events, object_snapshot, snapshot
 from chalicelib.services.reading import tail_cache
 from chalicelib.services.reading.latest import latest
 from chalicelib.services.reading.log_reader import LogReader, NoViews
@@ -268,15 +268,19 @@ def test_key_is_read_again_after_commits_were_deleted(process: Process) -> None:
     assert receipts.receipts(1, ["k"]) == {"k": Receipt("d", keyed.session, 10_000)}
 
 
-def test_deleted_commits_do_not_make_log_broken(process: Process) -> None:
+def test_object_is_read_again_after_commits_were_deleted(process: Process) -> None:
     process.state_event_id()
     process.append(9)
     process.project()
     process.append(1)
     process.stored.delete_up_to(1, PROJECTED + 9)
-    with pytest.raises(CommitsDeleted):
-        object_snapshot(process.reader, 1, ORDER)
     assert object_snapshot(process.reader, 1, ORDER).event_id == process.stored.head(1).last_event_id
+    process.append(9)
+    process.project()
+    process.append(1)
+    process.stored.delete_up_to(1, PROJECTED + 19)
+    *_, last = object_events(process.reader, 1, ORDER, 2**53)
+    assert last.event_id == process.stored.head(1).last_event_id
 
 
 def test_older_copy_of_log_ends_use_of_cached_commits(process: Process, database: Database) -> None:
