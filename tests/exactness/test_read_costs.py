@@ -1,7 +1,7 @@
 """Reads of rare events do not scan the log: the tests limit the number of commits fetched."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pytest
 
@@ -9,15 +9,17 @@ from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.errors import ConditionFailed
-from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.event import JsonPayload, NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, AppendCondition, encode_within_limits
+from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.log.outcome import unwrap
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.queries.event_filter import AnySelection, ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import Empty, NonEmpty
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
+from chalicelib.domain.views.excerpt import MAX_EXCERPT_CHARACTERS
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
@@ -288,3 +290,32 @@ def _events(session: int) -> list[NewEvent]:
     tags = {"show:1": RARE_TAG, "common": COMMON_TAG}
     given = tuple(tag for tag, sessions in tags.items() if session in sessions)
     return [rare.model_copy(update={"tags": given}), *usual]
+
+
+def test_copies_among_large_events_do_not_multiply_calls(sqlite_log: SqliteLog, sqlite_views: SqliteViews) -> None:
+    """Every second event is too large to be copied."""
+    appender = Appender(sqlite_log, lambda: FIRST_MS)
+    for number in range(200):
+        data = "x" * (2 * MAX_EXCERPT_CHARACTERS if number % 2 else 10)
+        event = NewEvent(type=("a",), key="/k", payload=JsonPayload(type="json", data=data))
+        appender.append(Append(SERVER, encode_within_limits([event]), f"r{number}"))
+    catch_up(projector(sqlite_views), SERVER, sqlite_log, sqlite_views)
+    log = BatchCountingLog(sqlite_log)
+    query = FeedQuery(SERVER, Selection(keys=("/k",)))
+    seq = long_poll_blocking(query, LogReader(log, sqlite_views), CommitNotifier(), Retention(log, lambda: 0))
+    assert isinstance(seq, NonEmpty)
+    assert len(seq.texts) == 200
+    assert 100 <= sum(log.batches) < 200
+    assert len(log.batches) < 10
+
+
+class BatchCountingLog(CountingLog):
+    """Notes how many commits each call fetches."""
+
+    def __init__(self, log: SqliteLog) -> None:
+        super().__init__(log)
+        self.batches: list[int] = []
+
+    def commits(self, server: int, sessions: Sequence[int]) -> Iterator[Commit]:
+        self.batches.append(len(sessions))
+        return super().commits(server, sessions)

@@ -38,6 +38,7 @@ _VIEW_MATCHES = "#view = :view"
 _BEFORE = f"{_VIEW_MATCHES} AND #item < :end"
 _BETWEEN = f"{_VIEW_MATCHES} AND #item BETWEEN :start AND :end"
 _IS_NEW = "attribute_not_exists(#item)"
+_IS_PART = "attribute_not_exists(#to)"
 _HAS_EXPECTED_VERSION = "#to = :expected"
 _CONDITION_FAILED = "ConditionalCheckFailedException"
 
@@ -167,8 +168,15 @@ class DynamoViews:
         prefix = part_prefix(record.item)
         query = self._query(record.view, prefix, f"{prefix}{record.version:018d}")
         query["ProjectionExpression"] = "#view, #item"
-        while keys := self._client.call("Query", query)["Items"]:
-            self._delete(keys)
+        # Other records may have a name in this range.
+        query["FilterExpression"] = _IS_PART
+        query["ExpressionAttributeNames"] = {**_KEY_NAMES, "#to": TO}
+        while True:
+            page = self._client.call("Query", query)
+            self._delete(page["Items"])
+            if "LastEvaluatedKey" not in page:
+                return
+            query["ExclusiveStartKey"] = page["LastEvaluatedKey"]
 
 
 def _put_request(table: str, item: Item, expected_version: int | None) -> dict[str, Any]:

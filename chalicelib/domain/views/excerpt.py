@@ -36,6 +36,11 @@ class Excerpt(Commit):
         excerpt.key, excerpt.numbered_texts = key, numbered_texts
         return excerpt
 
+    @property
+    def characters(self) -> int:
+        """Size of the events."""
+        return sum(len(text) for _, text in self.numbered_texts)
+
     @lazy_property
     def events(self) -> tuple[Event, ...]:
         """The events of the object in order."""

@@ -1,8 +1,9 @@
 """The view of an object: its state, the sessions that contain its events, and copies of small events."""
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Self
 
 from pydantic_core import from_json, to_json
@@ -14,60 +15,34 @@ from chalicelib.domain.views.excerpt import Excerpt, decode_excerpts, encode_exc
 from chalicelib.domain.views.record import SESSIONS_VIEW, Checkpoint, Record, objects_view
 
 MAX_RECENT_SESSIONS = 400
-MAX_RECENT_BYTES = 3_000
-"""When an object's record lists more sessions than this, or more deflated events, they move to separate records."""
-MAX_ARCHIVE_CHARACTERS = 16_000
-"""Maximum size of the events in such a record, which are perhaps not compressible."""
+"""When an object's record lists more sessions than this, they move to an archive record."""
+MAX_COPIED_CHARACTERS = 20_000
+MAX_COPIED_BYTES = 3_000
+"""Maximum size of the copies in an object's record, as text and deflated. Copies of earlier events are left out."""
 
 
 @dataclass(frozen=True, slots=True)
 class Sessions:
-    """Ascending sessions with events of an object, and excerpts of some of them."""
+    """Ascending sessions with events of an object."""
 
     after: int = 0
-    """The last session in front of them, 0 if there is none."""
+    """The last session in front of them, 0 if there is none. It names their archive record."""
     numbers: tuple[int, ...] = ()
-    excerpts: Mapping[int, Excerpt] = field(default_factory=dict)
-    """By session."""
 
     @classmethod
     def from_record(cls, record: Record) -> Self:
-        """The sessions of an archive record. The record before it is named by `after`."""
+        """The sessions of an archive record."""
         data = from_json(record.data)
-        numbers = delta_decode(data["after"], data["n"])
-        return cls(data["after"], numbers, decode_excerpts(record.server, numbers, data))
+        return cls(data["after"], delta_decode(data["after"], data["n"]))
 
     @property
     def last(self) -> int:
         return self.numbers[-1] if self.numbers else self.after
 
-    def encode(self) -> dict[str, Any]:
-        """The members of a record."""
-        return {"n": delta_encode(self.after, self.numbers), **encode_excerpts(self.numbers, self.excerpts)}
-
-    def is_large(self, members: Mapping[str, Any]) -> bool:
-        """Whether the sessions, encoded as `members`, have to move to archive records."""
-        if len(self.numbers) > MAX_RECENT_SESSIONS:
-            return True
-        texts = members.get("t", "").encode()
-        return len(texts) > MAX_RECENT_BYTES and len(zlib.compress(texts)) > MAX_RECENT_BYTES
-
-    def split(self) -> Iterator["Sessions"]:
-        """The sessions in parts that are small enough for an archive record."""
-        start = characters = 0
-        for index, session in enumerate(self.numbers):
-            excerpt = self.excerpts.get(session)
-            size = 0 if excerpt is None else sum(len(text) for _, text in excerpt.numbered_texts)
-            if index - start == MAX_RECENT_SESSIONS or characters + size > MAX_ARCHIVE_CHARACTERS:
-                yield self._part(start, index)
-                start, characters = index, 0
-            characters += size
-        yield self._part(start, len(self.numbers))
-
-    def _part(self, start: int, end: int) -> "Sessions":
-        numbers = self.numbers[start:end]
-        excerpts = {session: self.excerpts[session] for session in numbers if session in self.excerpts}
-        return Sessions(self.numbers[start - 1] if start else self.after, numbers, excerpts)
+    def to_record(self, checkpoint: Checkpoint, ref: ObjectRef, version: int) -> Record:
+        """Their archive record."""
+        data = to_json({"after": self.after, "n": delta_encode(self.after, self.numbers)}).decode()
+        return Record(checkpoint.view_name(SESSIONS_VIEW), archive_item(ref, self.last), version, data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +53,8 @@ class ObjectView:
     state: State | None = None
     recent: Sessions = Sessions()
     """The sessions that are still listed in the object's own record. Those before are in archive records."""
+    excerpts: Mapping[int, Excerpt] = field(default_factory=dict)
+    """Copies of the events in some of the recent sessions, by session."""
     ordinal: int | None = None
     """The object's entry in the list index. None: it is not listed."""
     former_ordinal: int | None = None
@@ -91,8 +68,8 @@ class ObjectView:
         data = from_json(record.data)
         after = data.get("m", 0)
         numbers = delta_decode(after, data["n"])
-        recent = Sessions(after, numbers, decode_excerpts(record.server, numbers, data))
-        return cls(record.version, data.get("s"), recent, *data.get("o", (None, None)))
+        excerpts = decode_excerpts(record.server, numbers, data)
+        return cls(record.version, data.get("s"), Sessions(after, numbers), excerpts, *data.get("o", (None, None)))
 
     def fold(self, collection: str, events: Iterable[Event]) -> Self:
         """The view with `events` added. Events of sessions that it already contains are ignored."""
@@ -108,22 +85,25 @@ class ObjectView:
         return replace(self, last_session=last_session, state=state, recent=recent)
 
     def add_excerpts(self, excerpts: Iterable[Excerpt]) -> Self:
-        """The view with copies of events that it already contains."""
-        by_session = {excerpt.session: excerpt for excerpt in excerpts}
-        return replace(self, recent=replace(self.recent, excerpts={**self.recent.excerpts, **by_session}))
+        """The view with copies of events that it already contains, without the earliest if they are too large."""
+        newest_first = sorted([*self.excerpts.values(), *excerpts], reverse=True)
+        sizes = accumulate(excerpt.characters for excerpt in newest_first)
+        kept = newest_first[: sum(size <= MAX_COPIED_CHARACTERS for size in sizes)]
+        while _deflated_bytes(kept) > MAX_COPIED_BYTES:
+            kept = kept[: len(kept) // 2]
+        return replace(self, excerpts={excerpt.session: excerpt for excerpt in kept})
 
     def to_records(self, checkpoint: Checkpoint, ref: ObjectRef) -> list[Record]:
-        """The records to store, in this order: archive records, if there are too many sessions, then the object."""
+        """The records to store, in this order: archived sessions, if there are too many, then the object."""
         archives: list[Record] = []
-        recent, sessions = self.recent, self.recent.encode()
-        if recent.is_large(sessions):
-            view = checkpoint.view_name(SESSIONS_VIEW)
-            for part in recent.split():
-                data = to_json({"after": part.after, **part.encode()}).decode()
-                archives.append(Record(view, archive_item(ref, part.last), self.last_session, data))
-            recent = Sessions(after=recent.last)
-            sessions = recent.encode()
-        members: dict[str, Any] = sessions
+        recent, excerpts = self.recent, self.excerpts
+        if len(recent.numbers) > MAX_RECENT_SESSIONS:
+            archives = [recent.to_record(checkpoint, ref, self.last_session)]
+            recent, excerpts = Sessions(after=recent.last), {}
+        members: dict[str, Any] = {
+            "n": delta_encode(recent.after, recent.numbers),
+            **encode_excerpts(recent.numbers, excerpts),
+        }
         if recent.after:
             members["m"] = recent.after
         if (self.ordinal, self.former_ordinal) != (None, None):
@@ -132,6 +112,10 @@ class ObjectView:
             members["s"] = self.state
         view = checkpoint.view_name(objects_view(ref.collection))
         return [*archives, Record(view, ref.path, self.last_session, to_json(members).decode())]
+
+
+def _deflated_bytes(excerpts: Sequence[Excerpt]) -> int:
+    return len(zlib.compress("".join(text for excerpt in excerpts for _, text in excerpt.numbered_texts).encode()))
 
 
 def archive_item(ref: ObjectRef, last_session: int) -> str:

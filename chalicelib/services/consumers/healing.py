@@ -60,9 +60,13 @@ def _start_over(server: int, is_view: bool, damaged: DamagedRecord, views: Views
         raise damaged
 
 
-def _replace_checkpoint(damaged: DamagedRecord, server: int, views: Views) -> None:
-    """Replace a damaged checkpoint by one at the start of the log, with a generation that was not used yet."""
+def _replace_checkpoint(damaged: DamagedRecord, server: int, views: Views, clock: Clock = wall_clock) -> None:
+    """Replace a damaged checkpoint by one at the start of the log, with a generation that was not used yet.
+
+    Its views replace those of the damaged one, which readers may still use.
+    """
     if damaged.item not in (PROJECTOR, REBUILD):
         raise damaged
     generation = Checkpoint.generation_of(damaged.version) + 1
-    views.put([Checkpoint(Head(server), generation).to_write(damaged.item, damaged.version)])
+    checkpoint = Checkpoint(Head(server), generation, switched_at_ms=clock())
+    views.put([checkpoint.to_write(damaged.item, damaged.version)])

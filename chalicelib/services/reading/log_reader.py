@@ -7,7 +7,7 @@ folded twice. The checkpoint may be an earlier one that the process remembers.
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
 from typing import TypeVar
@@ -16,7 +16,7 @@ from chalicelib.domain.errors import BadInput, CommitsDeleted, DamagedRecord, Vi
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit, verify_contiguous_backwards
 from chalicelib.domain.objects.ref import ObjectRef
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import time_item_range
@@ -33,7 +33,7 @@ from chalicelib.services.consumers.healing import heal
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange, growing_batches
 from chalicelib.services.reading.scan import binary_search, exponential_search, head_at
-from chalicelib.services.reading.session_index import FoundSession, SessionIndex, session_lists
+from chalicelib.services.reading.session_index import FoundSession, SessionIndex, found_sessions, session_lists
 from chalicelib.services.reading.tail_cache import TailCache
 
 T = TypeVar("T")
@@ -242,8 +242,7 @@ class LogReader:
 
     def object_commits(self, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None) -> Iterator[Commit]:
         """The commits with events of the object, or excerpts of them, according to its record."""
-        lists = session_lists(self.views, checkpoint, ref, record, after=0, backwards=False)
-        found = ((session, part.excerpts.get(session)) for part in lists for session in part.numbers)
+        found = found_sessions(self.views, checkpoint, ref, record, after=0, backwards=False)
         return self._heal_damage(self._fetch_found(checkpoint.head.server, found))
 
     def first_session(self, server: int, ref: ObjectRef) -> int | None:
@@ -275,25 +274,34 @@ class LogReader:
         if not alternatives:
             checkpoint, ranges = self._search_blocks(server, _union_of_types(others), after, end, backwards)
             return checkpoint, self._fetch(server, ranges, backwards)
-        refs = {ref for groups in alternatives for group in groups for ref in group}
-
-        def read_records(checkpoint: Checkpoint) -> SessionIndex:
-            index = SessionIndex(self.views, checkpoint, after)
-            index.load(refs)
-            return index
-
-        groups = [group for groups in alternatives for group in groups]
+        groups = [group for alternative in alternatives for group in alternative]
         if len(groups) == 1 and not others:
-            checkpoint, index = self.read_views(server, read_records, is_complete=lambda index: index.is_complete)
-            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-            found = index.sessions(groups[0], last, backwards)
+            checkpoint, index = self.read_views(
+                server,
+                lambda checkpoint: SessionIndex(self.views, checkpoint, after, groups[0]),
+                is_complete=lambda index: index.is_complete,
+            )
+            found = index.sessions(groups[0], _last_session(checkpoint, end), backwards)
             if not with_excerpts:
                 found = ((session, None) for session, _ in found)
             return checkpoint, self._heal_damage(self._fetch_found(server, found))
+        checkpoint, sessions = self._search_common_sessions(server, alternatives, others, after, end, backwards)
+        return checkpoint, self._fetch(server, reversed(sessions) if backwards else sessions, backwards)
+
+    def _search_common_sessions(
+        self,
+        server: int,
+        alternatives: Set[frozenset[ObjectGroup]],
+        others: Sequence[Selection],
+        after: int,
+        end: int | None,
+        backwards: bool,
+    ) -> tuple[Checkpoint, list[SessionRange]]:
+        """The commits with events of all groups of an alternative, or of the types of `others`, in order."""
+        refs = [ref for alternative in alternatives for group in alternative for ref in group]
 
         def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
-            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
-            index = read_records(checkpoint)
+            last, index = _last_session(checkpoint, end), SessionIndex(self.views, checkpoint, after, refs)
             sessions = index.common_sessions(alternatives)
             ranges = [(session, session) for session in sessions if after < session <= last]
             if others:
@@ -302,14 +310,14 @@ class LogReader:
                 ranges += search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
             return _without_nested(ranges), index.is_complete and not others
 
-        checkpoint, (found_ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
-        return checkpoint, self._fetch(server, reversed(found_ranges) if backwards else found_ranges, backwards)
+        checkpoint, (ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
+        return checkpoint, ranges
 
     def _search_blocks(
         self, server: int, selection: Selection, after: int, end: int | None, backwards: bool
     ) -> tuple[Checkpoint, Iterator[SessionRange]]:
         def read_root(checkpoint: Checkpoint) -> tuple[BlockSearch, Record | None]:
-            last = checkpoint.head.session if end is None else min(end, checkpoint.head.session)
+            last = _last_session(checkpoint, end)
             search = BlockSearch(self.views, checkpoint.view_name(BLOCKS_VIEW), selection, after, last, backwards)
             return search, self.views.get(search.view, [search.root.item]).get(search.root.item)
 
@@ -333,12 +341,13 @@ class LogReader:
 
     def _fetch_found(self, server: int, found: Iterable[FoundSession]) -> Iterator[Commit]:
         """The excerpts, and the commits of sessions without one, in order. Commits are fetched in few calls."""
-        for is_copied, group in groupby(found, key=lambda each: each[1] is not None):
-            if is_copied:
-                yield from (excerpt for _, excerpt in group if excerpt is not None)
-            else:
-                for batch in growing_batches(group):
-                    yield from self.log.commits(server, [session for session, _ in batch])
+        for batch in growing_batches(found):
+            missing = [session for session, excerpt in batch if excerpt is None]
+            commits = {commit.session: commit for commit in self.log.commits(server, missing)} if missing else {}
+            for session, excerpt in batch:
+                commit = commits.get(session) if excerpt is None else excerpt
+                if commit is not None:
+                    yield commit
 
     def _fetch(self, server: int, ranges: Iterable[SessionRange], backwards: bool) -> Iterator[Commit]:
         """Read the commits of the ranges. Adjacent ranges of a single commit are fetched in few calls."""
@@ -373,6 +382,11 @@ class LogReader:
         while earlier.last_event_id > event_id:  # The EventIds of a commit may extend into the next minute.
             earlier = head_at(self.log, server, earlier.session - 1)
         return earlier, min(later, after.version) if after else later
+
+
+def _last_session(checkpoint: Checkpoint, end: int | None) -> int:
+    """The last session that the views know, up to `end`."""
+    return checkpoint.head.session if end is None else min(end, checkpoint.head.session)
 
 
 def _union_of_types(selections: Sequence[Selection]) -> Selection:

@@ -18,15 +18,16 @@ FoundSession = tuple[int, Excerpt | None]
 class SessionIndex:
     """Finds the sessions with events of objects after session `after`, according to the views at a checkpoint."""
 
-    def __init__(self, views: Views, checkpoint: Checkpoint, after: int) -> None:
+    def __init__(self, views: Views, checkpoint: Checkpoint, after: int, refs: Iterable[ObjectRef]) -> None:
         self._views = views
         self._checkpoint = checkpoint
         self._after = after
         self._records: dict[ObjectRef, Record] = {}
         self.is_complete = True
         """Whether all records existed. If not, rebuilt views may have replaced them."""
+        self._load(refs)
 
-    def load(self, refs: Iterable[ObjectRef]) -> None:
+    def _load(self, refs: Iterable[ObjectRef]) -> None:
         """Read the records of the objects, with one call per collection."""
         paths: dict[str, list[str]] = {}
         existing = sorted({ref for ref in refs if ref.collection in self._checkpoint.collections})
@@ -38,13 +39,13 @@ class SessionIndex:
         self.is_complete = len(self._records) == len(existing)
 
     def common_sessions(self, alternatives: Set[frozenset[ObjectGroup]]) -> set[int]:
-        """The sessions with events of all groups of one of the alternatives. Call `load` first."""
+        """The sessions with events of all groups of one of the alternatives."""
         # The sessions of fewer groups include those of more.
         minimal = [groups for groups in alternatives if not any(other < groups for other in alternatives)]
         return set().union(*map(self._common_sessions, minimal))
 
     def sessions(self, group: ObjectGroup, last: int, backwards: bool) -> Iterator[FoundSession]:
-        """The sessions of a group up to `last`, in order. Call `load` first.
+        """The sessions of a group up to `last`, in order.
 
         Archive records are read as the caller iterates.
         """
@@ -56,10 +57,8 @@ class SessionIndex:
                 yield session, _merge(excerpts)
 
     def _sessions_of(self, ref: ObjectRef, backwards: bool) -> Iterator[FoundSession]:
-        lists = session_lists(self._views, self._checkpoint, ref, self._records.get(ref), self._after, backwards)
-        for part in lists:
-            for session in reversed(part.numbers) if backwards else part.numbers:
-                yield session, part.excerpts.get(session)
+        record = self._records.get(ref)
+        return found_sessions(self._views, self._checkpoint, ref, record, self._after, backwards)
 
     def _common_sessions(self, groups: Iterable[ObjectGroup]) -> set[int]:
         """The sessions with events of all `groups`, as far as the shortest lists of sessions tell.
@@ -82,6 +81,16 @@ class SessionIndex:
     def _session_numbers(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
         lists = session_lists(self._views, self._checkpoint, ref, self._records.get(ref), self._after, backwards=True)
         return (part.numbers for part in lists)
+
+
+def found_sessions(
+    views: Views, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None, after: int, backwards: bool
+) -> Iterator[FoundSession]:
+    """The sessions of the object and their excerpts, without those in records that end before `after`."""
+    excerpts = ObjectView.from_record(record).excerpts
+    for part in session_lists(views, checkpoint, ref, record, after, backwards):
+        for session in reversed(part.numbers) if backwards else part.numbers:
+            yield session, excerpts.get(session)
 
 
 def session_lists(

@@ -80,7 +80,7 @@ def test_put_stores_data_unchanged(views: Views, data: str) -> None:
 
 def test_put_replaces_large_record_by_large_and_by_small_one(views: Views) -> None:
     """Larger than an item of DynamoDB."""
-    others = [Record(VIEW, "/", 1, "first"), Record(VIEW, "/a ", 1, "last")]
+    others = [Record(VIEW, "/", 1, "first"), Record(VIEW, "/a\0" + "0" * 17 + "1", 1, "last")]
     views.put([ConditionalWrite(other, None) for other in others])
     expected_version = None
     for version, size in ((1, 900_000), (2, 1_300_000), (3, 700_000), (4, 100)):

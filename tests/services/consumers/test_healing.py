@@ -16,7 +16,7 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import PROJECTOR, ConditionalWrite, Record, checkpoints_view, objects_view
 from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.consumer import Consumer, catch_up
-from chalicelib.services.consumers.projector import projector
+from chalicelib.services.consumers.projector import projector, rebuild
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.log_reader import LogReader
 from tests.adapters.aws.transports import RecordingClient
@@ -97,10 +97,14 @@ def test_damaged_record_is_rebuilt_by_the_projector(store: tuple[Log, Views, Dam
 def test_damaged_checkpoint_starts_new_views(store: tuple[Log, Views, Damage], world: World) -> None:
     log, views, damage = store
     expected = fill(log, views, world)
+    old = load_checkpoint(PROJECTOR, 1, views).view_name(objects_view(KEYED))
     damage(checkpoints_view(1), PROJECTOR)
     assert read_events(log, views) == expected
     catch_up(projector(views), 1, log, views)
     assert read_events(log, views) == expected
+    # Other processes remember the old checkpoint for a minute, so its views must still exist.
+    rebuild(1, log, views, lambda *_: None)
+    assert views.get(old, ["/job/1"])
 
 
 def test_damaged_checkpoint_of_observers_is_an_error(store: tuple[Log, Views, Damage], world: World) -> None:

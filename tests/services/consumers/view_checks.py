@@ -220,13 +220,12 @@ def _without_time(data: str) -> str:
 
 
 def _content(views: Views, checkpoint: Checkpoint, kind: str, record: Record) -> str:
-    """The content of a record. Of an object: its state, its sessions and the copies of its events."""
+    """The content of a record. Of an object: its state and its sessions. The runs decide which events are copied."""
     prefix, _, collection = kind.partition(":")
     if objects_view(collection) != kind or prefix == kind:
         return without_ordinals(record)
-    parts = session_parts(views, checkpoint, ObjectRef(collection, record.item))
-    excerpts = {n: part.excerpts[n].numbered_texts for part in parts for n in part.numbers if n in part.excerpts}
-    return str((ObjectView.from_record(record).state, [n for part in parts for n in part.numbers], excerpts))
+    parts, view = session_parts(views, checkpoint, ObjectRef(collection, record.item)), ObjectView.from_record(record)
+    return str((view.state, [session for part in parts for session in part.numbers]))
 
 
 def without_ordinals(record: Record) -> str:
