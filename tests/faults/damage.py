@@ -10,7 +10,6 @@ import apsw
 from chalicelib.domain.log.append import Append
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER
 from chalicelib.services.consumers.consumer import catch_up
-from chalicelib.services.consumers.projector import projector
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, build_local
 from tests.builders import a_text, incompressible_text
@@ -42,7 +41,7 @@ def fill_data_directory(data_dir: Path) -> None:
 def catch_up_all(components: Components) -> None:
     """Run the consumers like the consumer worker."""
     for server in (DIRECTORY_SERVER, *(organization.server for organization in components.log.organizations.all())):
-        catch_up(projector(components.stores.views), server, components.stores.log, components.stores.views)
+        catch_up(components.consumers.projector, server, components.stores.log, components.stores.views)
         if server != DIRECTORY_SERVER:
             catch_up(
                 components.notifications.matcher.consumer, server, components.stores.log, components.stores.progress
