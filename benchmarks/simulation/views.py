@@ -9,7 +9,7 @@ from benchmarks.simulation.virtual_time import VirtualTime
 from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS
 from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, Record, checkpoints_view
-from chalicelib.services.reading.log_reader import NoViews
+from chalicelib.services.reading.no_views import NoViews
 
 PROJECTOR_LAG_S = 3.0
 """Age of the last commit in the views: two seconds of batching (`infra/template/mappings.yaml`), and a run."""

@@ -150,7 +150,7 @@ def test_the_rate_is_drawn(console: Console, member: Member) -> None:
 def test_only_visible_rows_are_in_the_page(console: Console, demo: Member) -> None:
     page = console.open(demo)
     console.wait_for_state("connected")
-    assert int(page.get_by_role("grid").get_attribute("aria-rowcount") or 0) > 200
+    page.wait_for_function("document.querySelector('[role=grid]')?.getAttribute('aria-rowcount') > 200")
     assert page.locator(".rows-view .rows-row").count() < 60
 
 

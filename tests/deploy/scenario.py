@@ -19,8 +19,8 @@ from tests.deploy.installation import Installation, full_token, stream_event
 
 EVENTS = ROOT / "tests" / "events"
 ACME = 1
-LARGE = {"text": "x" * 2_000}
-"""Larger than a job's state keeps, so that readers need the job's events."""
+LARGE = {"text": "x" * 5_000}
+"""Larger than a job's state keeps and than what is copied into its record, so that readers need the commits."""
 NO_EVENTS = {"types": ["nothing/*"]}
 NO_EVENTS_OF_KEY = {"keys": ["/noise/1"], "types": ["nothing/*"]}
 HOUR_MS = 3_600_000

@@ -12,7 +12,7 @@ from tests.hub.conftest import hub_environment
 from tests.serving import ROOT, TIMEOUT_S
 from tests.torture.servers import free_port
 
-SECTION = re.compile(r"^### The hub\n(.*?)^### ", re.DOTALL | re.MULTILINE)
+SECTION = re.compile(r"^### Run a hub without ECS\n(.*?)^### ", re.DOTALL | re.MULTILINE)
 BLOCK = re.compile(r"^```\n(.*?)^```", re.DOTALL | re.MULTILINE)
 
 

@@ -129,7 +129,7 @@ def test_preview_with_failing_filter_returns_400(anna: ObserverClient) -> None:
 def test_preview_sends_and_stores_nothing(anna: ObserverClient) -> None:
     anna.publish(job("create"))
     preview(anna)
-    assert anna.member.get("/observers").json() == {"observers": []}
+    assert anna.member.get("/observers").json() == {"observers": [], "moreFollows": False}
     assert anna.request("GET", "new").status_code == 404
     assert anna.channels.mails(anna.address) == []
 

@@ -3,8 +3,7 @@
 from collections.abc import Mapping
 
 QUERY: Mapping[str, str] = {
-    "after": "Read events after this position, an `eventId`. Default: start with the first event that is retained."
-    " In other lists: continue after this entry, the last one of the previous page.",
+    "after": "Read on after this `eventId`, or in other lists after the last entry of the previous page.",
     "afterPosition": "Read events after this `position`. It replaces `after`.",
     "before": "With a negative limit, and in the list of reports: read events before this `eventId`. Continue with that"
     " of the last event, or that of an empty page if `moreFollows`.",

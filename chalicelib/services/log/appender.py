@@ -30,7 +30,8 @@ from chalicelib.domain.log.outcome import Outcome, unwrap
 from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
 from chalicelib.services.log.write_plan import GroupWrite, WritePlan
 from chalicelib.services.ports import Clock, Log, Measure, Receipts, ignore_metric
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 
 BACKOFF = Backoff(initial_s=0.005, max_s=0.25)
 MAX_CONTENTION_LEVEL = 6

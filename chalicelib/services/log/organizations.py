@@ -22,7 +22,8 @@ from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint, Record, objects_view
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 
 
 class Organizations:

@@ -25,7 +25,6 @@ from chalicelib.domain.views.record import (
     MAX_CHARACTER,
     TIMES_VIEW,
     Checkpoint,
-    ConditionalWrite,
     Record,
     objects_view,
 )
@@ -60,29 +59,6 @@ class CommitRun:
 
     commits: Iterator[Commit]
     complete_to: Head
-
-
-class NoViews:
-    """Views without any record, which make a `LogReader` read everything from the log."""
-
-    def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
-        del view, items
-        return {}
-
-    def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
-        del view, start, end, backwards
-        return iter(())
-
-    def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
-        """Refuse all changes."""
-        return list(changes)
-
-    def delete(self, view: str, items: Sequence[str]) -> None:
-        pass
-
-    def drop(self, view: str) -> int:
-        del view
-        return 0
 
 
 class LogReader:

@@ -19,7 +19,8 @@ from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.services.feeds.feed import FeedQuery, long_poll, long_poll_blocking
 from chalicelib.services.feeds.suspension import run_without_waiting
 from chalicelib.services.reading import scan
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.services.fakes import NOW, NOW_MS, World, append, text
 

@@ -20,7 +20,8 @@ from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.feeds.suspension import Wait
 from chalicelib.services.objects import newest
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.conformance.push.push_client import SUCCESS, describe
 from tests.services.fakes import NOW, NOW_MS, World

@@ -9,7 +9,8 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.log import receipts
 from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.tail_cache import TailCache
 from tests.services.fakes import World, append
 

@@ -13,7 +13,8 @@ from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.inbox import Inbox
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
 from chalicelib.services.notifications.registry import ObserverRegistry
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from tests.adapters.channels.queues import a_delivery
 from tests.services.fakes import World, append
 

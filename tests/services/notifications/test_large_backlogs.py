@@ -24,7 +24,8 @@ from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import MAX_PART_DELIVERIES, Replayer
 from chalicelib.services.notifications.validation import MAX_ADDRESSES
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.services.fakes import NOW_MS, World, append
 

@@ -25,7 +25,8 @@ from chalicelib.services.log.receipts import ProjectedReceipts
 from chalicelib.services.objects.snapshots import object_events, object_snapshot, snapshot
 from chalicelib.services.reading import tail_cache
 from chalicelib.services.reading.latest import latest
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from chalicelib.services.reading.tail_cache import CHECKPOINT_TTL_S, MAX_TAIL_COMMITS, TailCache
 from tests.builders import a_commit
