@@ -2,10 +2,13 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from select import select
 
 import pytest
 
+from infra.server.hub import Hub
 from tests.hub.conftest import StartHub
 from tests.hub.recording_proxy import RecordingProxy
 from tests.server.raw_connection import RawConnection, get, post, request
@@ -45,6 +48,25 @@ def test_reads_that_hang_do_not_block_appends(hub: Server, member: Member, proxy
             (event,) = member.publish("b")
         assert [empty.response().status, unknown.response().status] == [200, 404]
     assert event["position"] == 2
+
+
+def test_reads_that_hang_do_not_block_the_container_check(hub: Server, member: Member, proxy: RecordingProxy) -> None:
+    """All workers wait for DynamoDB. ECS would replace a task that does not answer `GET /`."""
+    member.publish("a")
+    statuses = []
+    with ExitStack() as stack:
+        reading = [stack.enter_context(RawConnection(hub)) for _ in range(Hub.worker_threads)]
+        checking = stack.enter_context(RawConnection(hub))
+        with proxy.holding("Query"):
+            for connection in reading:
+                connection.send(get(member, "/events?after=0"))
+            proxy.await_held_call()
+            for method in ("GET", "HEAD"):
+                checking.send(request(method, "/"))
+                statuses.append(checking.response(method).status)
+            assert select([connection.socket for connection in reading], [], [], 0.0)[0] == []
+        assert {connection.response().status for connection in reading} == {200}
+    assert statuses == [200, 405]
 
 
 def test_job_events_through_the_hub_become_a_job(member: Member) -> None:
