@@ -18,7 +18,7 @@ from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
-from chalicelib.services.jobs.job_publisher import JobPublisher
+from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
 from chalicelib.services.jobs.job_timeouts import JobTimeouts
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
@@ -32,6 +32,9 @@ from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbo
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 from chalicelib.settings import Settings
+
+MAX_WAITING_ON_HUB = 32
+"""Requests that may wait for others about the same job set. A hub has 128 workers for all requests."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,8 +196,10 @@ def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log:
         max_duration_s=float("inf") if settings.streams else settings.max_poll_s,
         first_page_only=not settings.streams,
     )
+    # The requests that wait for one job set must not occupy all workers of a hub.
+    max_waiting = MAX_WAITING_ON_HUB if settings.is_hub else NO_LIMIT
     return JobServices(
-        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock, log.appender.has_receipt),
+        publisher=JobPublisher(log.publisher, log.reader, log.retention, clock, log.appender.has_receipt, max_waiting),
         push_feeds=PushFeeds(log.reader, log.retention, clock, feed_settings, measure),
     )
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 STOP_SIGNALS = {signal.SIGTERM, signal.SIGINT}
 SWITCH_INTERVAL_S = 0.0005
 """How long a thread may run before it must release the interpreter lock."""
-STOP_TIMEOUT_S = 10.0
-"""How long current requests may take to finish."""
 RESERVED_FILES = 256
 """File descriptors that are not available for connections."""
 
@@ -39,6 +37,8 @@ class Role(Protocol):
     """Interval between polls for commits of other processes."""
     worker_threads: int
     """Threads for requests that read the store."""
+    stop_timeout_s: float
+    """How long current requests may take to finish after SIGTERM."""
 
     def prepare_environment(self) -> None:
         """Complete the environment variables, before the app reads them."""
@@ -96,7 +96,7 @@ def main() -> None:
     refresh.start()
     signal.sigwait(STOP_SIGNALS)
     server.stop(release_waiting=notifier.close)
-    server_thread.join(STOP_TIMEOUT_S)
+    server_thread.join(role.stop_timeout_s)
     is_finished = not server_thread.is_alive()
     role.stop()
     components.close()

@@ -21,6 +21,8 @@ class Hub:
     """A commit of another process reaches followers after half of this on average. Each poll costs half a read unit."""
     worker_threads = 128
     """Each request that reads waits some milliseconds for DynamoDB."""
+    stop_timeout_s = 40.0
+    """Longer than any append takes, with the check of its condition. ECS waits 60 seconds before it kills a task."""
 
     def prepare_environment(self) -> None:
         """Select the components of a hub. Exits if no token could be verified."""

@@ -2,14 +2,19 @@
 
 import json
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from select import select
 
 import pytest
 
+from chalicelib.wiring.components import MAX_WAITING_ON_HUB
+from infra.server.hub import Hub
+from tests.conformance.anyjob import anyjob
 from tests.hub.conftest import StartHub
 from tests.hub.recording_proxy import RecordingProxy
 from tests.server.raw_connection import RawConnection, get, post, request
-from tests.serving import Member, Server
+from tests.serving import TIMEOUT_S, Member, Server
 
 
 def test_append_through_the_hub_is_read_back(member: Member) -> None:
@@ -45,6 +50,45 @@ def test_reads_that_hang_do_not_block_appends(hub: Server, member: Member, proxy
             (event,) = member.publish("b")
         assert [empty.response().status, unknown.response().status] == [200, 404]
     assert event["position"] == 2
+
+
+def test_reads_that_hang_do_not_block_the_container_check(hub: Server, member: Member, proxy: RecordingProxy) -> None:
+    """All workers wait for DynamoDB. ECS would replace a task that does not answer `GET /`."""
+    member.publish("a")
+    statuses = []
+    with ExitStack() as stack:
+        reading = [stack.enter_context(RawConnection(hub)) for _ in range(Hub.worker_threads)]
+        checking = stack.enter_context(RawConnection(hub))
+        with proxy.holding("Query"):
+            for connection in reading:
+                connection.send(get(member, "/events?after=0"))
+            proxy.await_held_call()
+            for method in ("GET", "HEAD"):
+                checking.send(request(method, "/"))
+                statuses.append(checking.response(method).status)
+            assert select([connection.socket for connection in reading], [], [], 0.0)[0] == []
+        assert {connection.response().status for connection in reading} == {200}
+    assert statuses == [200, 405]
+
+
+def test_requests_about_one_jobset_leave_workers_to_others(hub: Server, member: Member, proxy: RecordingProxy) -> None:
+    numbers = range(1, Hub.worker_threads + 10)
+    anyjob.publish(member, anyjob.create_set(7, len(numbers)), *(anyjob.create(number, 7) for number in numbers))
+    headers = {"Authorization": f"Bearer {member.token}"}
+    with ExitStack() as stack:
+        finishing = [stack.enter_context(RawConnection(hub)) for _ in numbers]
+        with proxy.holding("PutItem"):
+            for connection, number in zip(finishing, numbers, strict=True):
+                body = json.dumps({"events": [anyjob.finish(number, 7)]}).encode()
+                connection.send(request("POST", "/events/job", body, **headers))
+            proxy.await_held_call()
+            assert member.get("/jobs/1").status_code == 200
+            waiting = {connection.socket: connection for connection in finishing}
+            while len(waiting) > MAX_WAITING_ON_HUB + 1:
+                answered, _, _ = select(waiting, [], [], TIMEOUT_S)
+                refusals = [waiting.pop(sock).response() for sock in answered]
+                assert {(refusal.status, "retry-after" in refusal.headers) for refusal in refusals} == {(503, True)}
+        assert [connection.response().status for connection in waiting.values()] == [201] * (MAX_WAITING_ON_HUB + 1)
 
 
 def test_job_events_through_the_hub_become_a_job(member: Member) -> None:

@@ -5,13 +5,15 @@
   event too, it is written once.
 
 Threads: any thread may publish. Locks: `_jobset_locks` serialize requests about the same job set, which would otherwise
-conflict and repeat their work. A request takes its locks in ascending order.
+conflict and repeat their work. A request takes its locks in ascending order. Each request that waits for one occupies a
+thread, so their number may be limited.
 """
 
+import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chalicelib.domain.errors import Busy, ConditionFailed
@@ -35,6 +37,8 @@ from chalicelib.services.reading.retention import Retention
 MAX_ATTEMPTS = 64
 """Maximum number of attempts while other processes write about the same job sets."""
 LOCK_COUNT = 64
+NO_LIMIT = sys.maxsize - 1
+TOO_MANY_REQUESTS = "too many concurrent requests about the same job set. Nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,17 +55,43 @@ HasReceipt = Callable[[int, str | None], bool]
 """Whether a request with this idempotency key was written to this log."""
 
 
+class _JobsetLock:
+    """A lock for which at most `max_waiting` threads wait."""
+
+    def __init__(self, max_waiting: int) -> None:
+        self._lock = threading.Lock()
+        self._places = threading.Semaphore(max_waiting + 1)
+        """One for each waiting thread, and one for that which holds the lock."""
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the lock. Raises `Busy` at once if too many threads wait for it."""
+        if not self._places.acquire(blocking=False):
+            raise Busy(TOO_MANY_REQUESTS)
+        try:
+            with self._lock:
+                yield
+        finally:
+            self._places.release()
+
+
 class JobPublisher:
     """Appends job events."""
 
     def __init__(
-        self, publisher: Publisher, reader: LogReader, retention: Retention, clock: Clock, has_receipt: HasReceipt
+        self,
+        publisher: Publisher,
+        reader: LogReader,
+        retention: Retention,
+        clock: Clock,
+        has_receipt: HasReceipt,
+        max_waiting: int = NO_LIMIT,
     ) -> None:
         self._publisher = publisher
         self._reader = reader
         self._has_receipt = has_receipt
         self._planner = JobPlanner(reader, retention, clock)
-        self._jobset_locks = tuple(threading.Lock() for _ in range(LOCK_COUNT))
+        self._jobset_locks = tuple(_JobsetLock(max_waiting) for _ in range(LOCK_COUNT))
 
     def publish(
         self,
@@ -71,14 +101,17 @@ class JobPublisher:
         idempotency_key: str | None = None,
         by: str = "",
     ) -> Published:
-        """Write the events and those that follow from them in one commit. A repeated request gets the same outcome."""
+        """Write the events and those that follow from them in one commit. A repeated request gets the same outcome.
+
+        Raises `Busy` if too many other requests are about the same job sets.
+        """
         digest = Append(server, encode_within_limits(events), "", condition).digest
         if condition is not None and condition.after_position is not None:
             after = self._reader.event_id_at(server, condition.after_position)
             condition = condition.model_copy(update={"after": after, "after_position": None})
         with ExitStack() as locks:
             for index in sorted({hash((server, number)) % LOCK_COUNT for number in affected_jobsets(events)}):
-                locks.enter_context(self._jobset_locks[index])
+                locks.enter_context(self._jobset_locks[index].held())
             return self._publish(server, events, condition, idempotency_key, digest, by)
 
     def _publish(
@@ -106,7 +139,7 @@ class JobPublisher:
                 if plan.condition is None or self._violates(server, condition, failure.event_id):
                     raise
                 if attempt == MAX_ATTEMPTS:
-                    raise Busy("too many concurrent requests about the same job set. Nothing was written") from failure
+                    raise Busy(TOO_MANY_REQUESTS) from failure
                 continue  # The job sets have changed: plan again.
             self._planner.remember_jobs(server, events)
             ignored = plan.ignored

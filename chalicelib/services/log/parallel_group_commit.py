@@ -6,24 +6,28 @@ run of commits in one item. Logs are written in parallel, each by one thread at 
 Threads: any thread may call `submit`, `append` and `flush`. The pool `annals-writer` writes one group of one log per
 task, once. If the log has more groups, or the group has to be tried again, another task is queued behind those of the
 other logs. So a slow log does not block them as long as a thread is free. The threads `annals-condition` check the
-conditions of submitted appends, because that may read a long log.
-Locks: `_lock` protects `_queues` and `_unstarted`. Each queue has its own. They are never held together.
+conditions of submitted appends, because that may read a long log. They do not wait for writes.
+Locks: `_lock` protects `_queues`, `_unstarted` and `_check_counts`. Each queue has its own. They are never held
+together.
 """
 
 import logging
 import threading
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 
+from chalicelib.domain.errors import Busy
 from chalicelib.domain.log.append import MAX_BYTES, Append
 from chalicelib.domain.log.commit import Appended, Commit
-from chalicelib.domain.log.outcome import SubmittedAppend
+from chalicelib.domain.log.outcome import Outcome, SubmittedAppend
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.group_queue import GroupQueue
 
 WRITER_THREADS = 64
 CONDITION_THREADS = 64
-"""Each waits until its append is written, so this is also the maximum number of conditional appends in a group."""
+MAX_CHECKS_PER_LOG = 512
+"""Submitted appends of one log whose conditions are not checked yet. More are refused."""
 MAX_GROUP_BYTES = MAX_BYTES
 """A group is one item. It may be as large as the largest request."""
 
@@ -45,13 +49,19 @@ class ParallelGroupCommit:
         self._queues: dict[int, GroupQueue] = {}
         self._unstarted: set[int] = set()
         """The logs with appends since the last `flush`."""
+        self._check_counts: Counter[int] = Counter()
+        """The number of submitted appends of each log whose conditions are not checked yet."""
         self._writers = ThreadPoolExecutor(writer_threads, "annals-writer")
         self._conditions = ThreadPoolExecutor(CONDITION_THREADS, "annals-condition")
 
     def submit(self, append: Append) -> SubmittedAppend:
-        """Queue an append. The caller must call `flush` afterwards. Raises `Busy` if the log is stalled."""
+        """Queue an append. The caller must call `flush` afterwards.
+
+        An append with a condition is checked by another thread first: it may be queued after `flush`.
+        Raises `Busy` if the log is stalled, or if too many appends wait for the check of their conditions.
+        """
         if append.condition is not None:
-            return SubmittedAppend(self._conditions.submit(lambda: [self.append(append)]), 0)
+            return self._submit_check(append)
         submitted, _ = self._queue(append.server).enqueue(append)
         with self._lock:
             self._unstarted.add(append.server)
@@ -74,6 +84,29 @@ class ParallelGroupCommit:
             self._start(queue)
         return False
 
+    def _submit_check(self, append: Append) -> SubmittedAppend:
+        with self._lock:
+            if self._check_counts[append.server] >= MAX_CHECKS_PER_LOG:
+                raise Busy("too many concurrent requests with conditions; nothing was written")
+            self._check_counts[append.server] += 1
+        outcome: Future[Sequence[Outcome]] = Future()
+        self._conditions.submit(self._check, append, outcome)
+        return SubmittedAppend(outcome, 0)
+
+    def _check(self, append: Append, outcome: "Future[Sequence[Outcome]]") -> None:
+        """Check the condition, queue the append, and complete `outcome` when it is written."""
+        queue = self._queue(append.server)
+        try:
+            submitted, _ = queue.enqueue(self._appender.precheck(append))
+        except BaseException as error:
+            outcome.set_exception(error)
+            return
+        finally:
+            with self._lock:
+                self._check_counts[append.server] -= 1
+        submitted.group.add_done_callback(lambda _: _complete(outcome, submitted))
+        self._start(queue)
+
     def _queue(self, server: int) -> GroupQueue:
         with self._lock:
             queue = self._queues.get(server)
@@ -94,3 +127,12 @@ class ParallelGroupCommit:
             _log.exception("unexpected error in a writer thread")
         if not queue.release():
             self._writers.submit(self._write_group, queue)
+
+
+def _complete(outcome: "Future[Sequence[Outcome]]", submitted: SubmittedAppend) -> None:
+    """Complete `outcome` with that of an append whose group is finished."""
+    error = submitted.group.exception()
+    if error is not None:
+        outcome.set_exception(error)
+    else:
+        outcome.set_result([submitted.group.result()[submitted.place]])

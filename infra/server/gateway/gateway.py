@@ -28,6 +28,9 @@ TOKEN_CACHE_S = 60.0
 
 _METHOD_ARN = "arn:aws:execute-api:local:000000000000:embedded/api/ANY/"
 
+CONSOLE_PATTERN = "/"
+"""The page of the console is in memory. Health checks of containers fetch it, also while all workers are busy."""
+CHECK_METHODS = ("GET", "HEAD")
 APPEND_PATTERNS = frozenset({"/events", "/events/{vocabulary}"})
 JOB_VOCABULARY = "job"
 """Appends of job events read the log first."""
@@ -55,9 +58,15 @@ class Gateway:
         return self._router.find(request.target.partition("?")[0])
 
     def can_run_in_server_thread(self, route: Route | None, request: HttpRequest) -> bool:
-        """Whether `respond` only parses a small body and queues an append, so that it may run in the server thread."""
-        if request.method != "POST" or len(request.body) > MAX_SERVER_THREAD_BODY_BYTES:
+        """Whether `respond` does not wait for the store, so that it may run in the server thread."""
+        if len(request.body) > MAX_SERVER_THREAD_BODY_BYTES:
             return False
+        if request.method != "POST":
+            return request.method in CHECK_METHODS and route is not None and route.pattern == CONSOLE_PATTERN
+        return self._is_queued_append(route, request)
+
+    def _is_queued_append(self, route: Route | None, request: HttpRequest) -> bool:
+        """Whether `respond` to a POST only parses the body and queues an append, or finds no route."""
         if self._cached_authorization(request.headers.get("authorization", "")) is None:
             return False  # The authorizer may have to fetch the issuer's keys.
         if route is None:

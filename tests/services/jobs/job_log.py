@@ -13,7 +13,7 @@ from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.for_each import raise_first
 from chalicelib.services.consumers.projector import projector
-from chalicelib.services.jobs.job_publisher import JobPublisher, Published
+from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher, Published
 from chalicelib.services.jobs.job_timeouts import KIND, JobTimeouts
 from chalicelib.services.log.group_commit import GroupCommit
 from chalicelib.services.log.publisher import Publisher
@@ -41,11 +41,11 @@ class JobLog:
         self.publisher = self._new_publisher(self.log)
         self.job_publisher = self.new_job_publisher()
 
-    def new_job_publisher(self, log: Log | None = None) -> JobPublisher:
+    def new_job_publisher(self, log: Log | None = None, max_waiting: int = NO_LIMIT) -> JobPublisher:
         """A publisher with an empty cache, as in a new process."""
         publisher = self.publisher if log is None else self._new_publisher(log)
         retention, has_receipt = Retention(self.log, self.world.clock), self.world.appender(self.log).has_receipt
-        return JobPublisher(publisher, self.reader, retention, self.world.clock, has_receipt)
+        return JobPublisher(publisher, self.reader, retention, self.world.clock, has_receipt, max_waiting)
 
     @property
     def reader(self) -> LogReader:

@@ -8,9 +8,15 @@ import pytest
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import Busy, ConditionFailed, Unavailable
+from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.log.group_queue import MAX_STALL_S
-from chalicelib.services.log.parallel_group_commit import MAX_GROUP_BYTES, ParallelGroupCommit
+from chalicelib.services.log.parallel_group_commit import (
+    CONDITION_THREADS,
+    MAX_CHECKS_PER_LOG,
+    MAX_GROUP_BYTES,
+    ParallelGroupCommit,
+)
 from tests.services.fakes import OvertakenLog, World, append, keys, large_text, no_match
 from tests.services.log.test_group_commit import TIMEOUT_S, DaemonThreads, ignore_commit
 
@@ -50,6 +56,66 @@ def test_slow_log_does_not_block_another(database: Database, world: World) -> No
         assert sorted(each.result(TIMEOUT_S).commit.session for each in fast) == [1, 2, 3]
         assert log.head(SLOW).session == 0
         log.gate.set()
+
+
+def test_conditions_of_slow_log_do_not_block_those_of_another(database: Database, world: World) -> None:
+    log = SlowLog(database)
+    group_commit = ParallelGroupCommit(world.appender(log), ignore_commit)
+    hold_first(group_commit, log)
+    many = 2 * CONDITION_THREADS
+    slow = [group_commit.submit(append(request_id=str(n), condition=no_match("/never"))) for n in range(many)]
+    fast = group_commit.submit(append(server=FAST, condition=no_match("/never")))
+    try:
+        assert fast.result(TIMEOUT_S / 2).commit.session == 1
+    finally:
+        log.gate.set()
+    assert sorted(each.result(TIMEOUT_S).commit.session for each in slow) == list(range(2, many + 2))
+
+
+def test_submitted_conditions_that_fail_are_reported(database: Database, world: World) -> None:
+    """One contradicts the log. The others contradict each other, in one group or in several."""
+    group_commit = ParallelGroupCommit(world.appender(SqliteLog(database)), ignore_commit)
+    group_commit.append(append("/first", request_id="first"))
+    with pytest.raises(ConditionFailed):
+        group_commit.submit(append("/a", condition=no_match("/first"))).result(TIMEOUT_S)
+    submitted = [group_commit.submit(append("/a", request_id=str(n), condition=no_match("/a"))) for n in range(3)]
+    refusals = 0
+    for each in submitted:
+        try:
+            each.result(TIMEOUT_S)
+        except ConditionFailed:
+            refusals += 1
+    assert refusals == len(submitted) - 1
+
+
+def test_store_error_is_reported_to_conditional_append(database: Database, world: World) -> None:
+    class BrokenLog(SqliteLog):
+        def append(self, commits: Sequence[Commit]) -> None:
+            raise RuntimeError(f"broken at {commits[0].session}")
+
+    group_commit = ParallelGroupCommit(world.appender(BrokenLog(database)), ignore_commit)
+    with pytest.raises(RuntimeError, match="broken at 1"):
+        group_commit.submit(append(condition=no_match("/never"))).result(TIMEOUT_S)
+
+
+def test_too_many_unchecked_conditions_of_a_log_are_refused(database: Database, world: World) -> None:
+    class HeldReads(SqliteLog):
+        def head(self, server: int) -> Head:
+            if server == SLOW:
+                assert gate.wait(TIMEOUT_S)
+            return super().head(server)
+
+    gate = threading.Event()
+    group_commit = ParallelGroupCommit(world.appender(HeldReads(database)), ignore_commit)
+    conditional = append(condition=no_match("/never"))
+    waiting = [group_commit.submit(conditional._replace(request_id=str(n))) for n in range(MAX_CHECKS_PER_LOG)]
+    with pytest.raises(Busy):
+        group_commit.submit(conditional)
+    fast = group_commit.submit(append(server=FAST, condition=no_match("/never")))
+    gate.set()
+    assert fast.result(TIMEOUT_S).commit.session == 1
+    assert len({each.result(TIMEOUT_S).commit.session for each in waiting}) == MAX_CHECKS_PER_LOG
+    assert group_commit.submit(conditional).result(TIMEOUT_S).commit.session == MAX_CHECKS_PER_LOG + 1
 
 
 def test_busy_log_leaves_the_only_thread_to_another(database: Database, world: World) -> None:
