@@ -21,6 +21,7 @@ class Hub:
     """A commit of another process reaches followers after half of this on average. Each poll costs half a read unit."""
     worker_threads = 128
     """Each request that reads waits some milliseconds for DynamoDB."""
+    has_slow_reads = True
 
     def prepare_environment(self) -> None:
         """Select the components of a hub. Exits if no token could be verified."""

@@ -149,6 +149,11 @@ class CommitNotifier:
         with self._mutex:
             return self._recent.after(head)
 
+    def is_known_after(self, head: Head) -> bool:
+        """Whether `commits_after` returns the commits after `head`."""
+        with self._mutex:
+            return self._recent.is_known_after(head)
+
     def refresh(self, read_head: Callable[[int], Head]) -> None:
         """Wake the subscribers of logs that another process has extended. `read_head` reads a log's current head."""
         with self._mutex:
