@@ -39,6 +39,8 @@ class Role(Protocol):
     """Threads for requests that read the store."""
     stop_timeout_s: float
     """How long current requests may take to finish after SIGTERM."""
+    has_slow_reads: bool
+    """Whether a read of the store may take long, so that a thread that serves many clients should not do it."""
 
     def prepare_environment(self) -> None:
         """Complete the environment variables, before the app reads them."""
@@ -85,6 +87,7 @@ def main() -> None:
             max_threads=role.worker_threads if settings.streams else MAX_BLOCKING_THREADS,
             max_connections=_reserve_connections(settings.max_connections),
             idle_timeout_s=settings.idle_timeout_s,
+            has_slow_reads=role.has_slow_reads,
         )
     )
     server_thread = threading.Thread(target=server.serve, name="annals-server", daemon=True)

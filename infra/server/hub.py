@@ -23,6 +23,7 @@ class Hub:
     """Each request that reads waits some milliseconds for DynamoDB."""
     stop_timeout_s = 40.0
     """Longer than any append takes, with the check of its condition. ECS waits 60 seconds before it kills a task."""
+    has_slow_reads = True
 
     def prepare_environment(self) -> None:
         """Select the components of a hub. Exits if no token could be verified."""

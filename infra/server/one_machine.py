@@ -23,6 +23,7 @@ class OneMachine:
     refresh_interval_s = 0.1
     worker_threads = 32
     stop_timeout_s = 10.0
+    has_slow_reads = False
 
     def prepare_environment(self) -> None:
         """Create the data directory and the key that signs tokens, if necessary."""

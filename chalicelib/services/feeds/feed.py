@@ -3,7 +3,6 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import count
 
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.queries.event_filter import Selection
@@ -173,15 +172,15 @@ def _next_seq(
     after = max(after or 0, boundary.event_id)
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)
     start = position
-    attempts = count()
+    waits = 0
     if is_near_end and timeout_s > 0:
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
-        head = yield Wait(position, query.selection, timeout_s, next(attempts))
+        head = yield Wait(position, query.selection, timeout_s, waits)
         if head is None:
             return Empty(position.last_event_id, position=position.position), last_page
-        position = head
-    for attempt in attempts:
-        has_waited = attempt > 0
+        position, waits = head, 1
+    while True:
+        has_waited = waits > 0
         is_followed = has_waited or last_page is not None
         page = _read_page(query, reader, position, after, is_near_end or has_waited, is_followed)
         if _is_torn(query, page):
@@ -195,10 +194,11 @@ def _next_seq(
         if remaining_s <= 0:
             break
         if page.is_complete:
-            head = yield Wait(position, query.selection, remaining_s, attempt)
+            head = yield Wait(position, query.selection, remaining_s, waits)
             if head is None:
                 break
             position = head
+            waits += 1
     return Empty(page.event_id, not page.is_complete, page.position), page
 
 

@@ -10,14 +10,15 @@ Locks: `_mutex` protects all state of `CommitNotifier` and is never held while r
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from itertools import chain, count, islice
+from itertools import chain, count
+from math import inf
 
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.services.feeds.recent_commits import RecentCommits
 
 INITIAL_POLL_INTERVAL_S = 0.025
 MAX_POLL_INTERVAL_S = 0.5
@@ -25,10 +26,8 @@ POLL_BACKOFF = Backoff(INITIAL_POLL_INTERVAL_S, max_s=0.2)
 """Poll intervals double up to `max_s`. Beyond that they grow with the time waited, see `POLL_INTERVAL_GROWTH`."""
 POLL_INTERVAL_GROWTH = 0.05
 """Share of the time waited so far that is added to the poll interval."""
-MAX_RECENT_COMMITS = 256
-"""Commits kept per log, so that a reader that subscribes late need not read the log again."""
-MAX_RECENT_BYTES = 1024 * 1024
-"""Maximum total body size of the commits kept per log."""
+FOLLOWED_S = 60.0
+"""Commits are remembered until their log has had no subscriber for this time: readers pause between subscriptions."""
 
 
 class Subscription:
@@ -52,11 +51,14 @@ class CommitNotifier:
     Subscribers with equal selections form a group, and each commit is matched once per group.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
         self._mutex = threading.Lock()
         self._groups: dict[int, _Groups] = {}
-        """A log with subscribers has recent commits, or at least their end."""
-        self._recent: dict[int, _RecentCommits] = {}
+        self._recent = RecentCommits()
+        """It has the end of each log with subscribers."""
+        self._followed_at: dict[int, float] = {}
+        """When a log last had a subscriber, if that was not long ago."""
         self._last_sessions: dict[int, int] = {}
         """Last session of each log that ever had a subscriber, as of the last `refresh`."""
         self._open = True
@@ -68,14 +70,17 @@ class CommitNotifier:
         """
         server = commit.server
         with self._mutex:
-            recent = self._recent.get(server)
-            if recent is not None and commit.session <= recent.end.session:
+            end = self._recent.end(server)
+            if end is not None and commit.session <= end.session:
                 return
-            is_next = recent is None or commit.session == recent.end.session + 1
-            if recent is None or not is_next:
+            is_next = end is None or commit.session == end.session + 1
+            if not self._is_followed(server):
+                self._recent.restart(commit.head)
+                return
+            if end is None or not is_next:
                 # After a gap, another process writes too. Readers must look at the log for the commits in between.
-                recent = self._recent[server] = _RecentCommits(commit.previous_head)
-            recent.add(commit)
+                self._recent.restart(commit.previous_head)
+            self._recent.add(commit)
             if groups := self._groups.get(server):
                 selections = [selection for selection in groups if not is_next or _selects(selection, commit)]
                 for selection in selections:
@@ -96,6 +101,7 @@ class CommitNotifier:
             checked_head, may_have_match = self._check_recent(head, selection)
             subscription = Subscription(checked_head, selection, notify)
             self._last_sessions.setdefault(head.server, 0)
+            self._followed_at[head.server] = self._monotonic()
             if may_have_match or not self._open:
                 notify()
             else:
@@ -115,33 +121,38 @@ class CommitNotifier:
                 del group[subscription]
                 if not group:
                     del self._groups[server][subscription.selection]
-                recent = self._recent.get(server)
-                if recent is not None and recent.end.session > subscription.head.session:
-                    subscription.head = recent.end
+                end = self._recent.end(server)
+                if end is not None and end.session > subscription.head.session:
+                    subscription.head = end
             return subscription.head if self._open else None
 
     def followed_ends(self) -> list[Head]:
         """The last published position of each log with subscribers."""
         with self._mutex:
-            return [self._recent[server].end for server, groups in self._groups.items() if groups]
+            followed = [server for server, groups in self._groups.items() if groups]
+            return [end for server in followed if (end := self._recent.end(server)) is not None]
 
     def followed_end(self, server: int) -> Head | None:
         """The last published position of a log. None if it has no subscribers."""
         with self._mutex:
-            return self._recent[server].end if self._groups.get(server) else None
+            return self._recent.end(server) if self._groups.get(server) else None
 
     def is_gap_before(self, commit: Commit) -> bool:
         """Whether the log has subscribers, and commits before `commit` were not published to them."""
         with self._mutex:
-            recent = self._recent.get(commit.server)
+            end = self._recent.end(commit.server)
             has_subscribers = bool(self._groups.get(commit.server))
-            return has_subscribers and recent is not None and commit.session > recent.end.session + 1
+            return has_subscribers and end is not None and commit.session > end.session + 1
 
     def commits_after(self, head: Head) -> list[Commit] | None:
         """The published commits after `head`. None if they are not remembered back to there."""
         with self._mutex:
-            recent = self._recent.get(head.server)
-            return None if recent is None else recent.after(head)
+            return self._recent.after(head)
+
+    def is_known_after(self, head: Head) -> bool:
+        """Whether `commits_after` returns the commits after `head`."""
+        with self._mutex:
+            return self._recent.is_known_after(head)
 
     def refresh(self, read_head: Callable[[int], Head]) -> None:
         """Wake the subscribers of logs that another process has extended. `read_head` reads a log's current head."""
@@ -151,10 +162,10 @@ class CommitNotifier:
             last_session = read_head(server).session
             with self._mutex:
                 self._last_sessions[server] = last_session
-                recent = self._recent.get(server)
-                if recent is None or recent.end.session >= last_session:
+                end = self._recent.end(server)
+                if end is None or end.session >= last_session:
                     continue
-                self._recent.pop(server, None)
+                self._recent.forget(server)
                 for subscription in chain.from_iterable(self._groups.pop(server, {}).values()):
                     subscription.notify()
 
@@ -169,10 +180,20 @@ class CommitNotifier:
 
     def _remember_end(self, head: Head) -> None:
         """Publish nothing up to `head`, which the first subscriber of a log has read."""
-        recent = self._recent.get(head.server)
-        is_outdated = recent is not None and recent.end.session < head.session and not self._groups.get(head.server)
-        if recent is None or is_outdated:
-            self._recent[head.server] = _RecentCommits(head)
+        end = self._recent.end(head.server)
+        is_outdated = end is not None and end.session < head.session and not self._groups.get(head.server)
+        if end is None or is_outdated:
+            self._recent.restart(head)
+
+    def _is_followed(self, server: int) -> bool:
+        """Whether the log has a subscriber, or had one not long ago."""
+        now = self._monotonic()
+        if self._groups.get(server):
+            self._followed_at[server] = now
+        elif now - self._followed_at.get(server, -inf) >= FOLLOWED_S:
+            self._followed_at.pop(server, None)
+            return False
+        return True
 
     def _notify_group(self, groups: _Groups, selection: Selection, commit: Commit, is_next: bool) -> None:
         """Notify the subscribers of a selection, except those that have read `commit` already."""
@@ -191,13 +212,13 @@ class CommitNotifier:
 
         Returns the position up to which no selected event exists, and whether one may exist after it.
         """
-        recent, refreshed_to = self._recent.get(head.server), self._last_sessions.get(head.server, 0)
-        published_to = 0 if recent is None else recent.end.session
+        end, refreshed_to = self._recent.end(head.server), self._last_sessions.get(head.server, 0)
+        published_to = 0 if end is None else end.session
         if max(published_to, refreshed_to) <= head.session:
             return head, False
-        if recent is None or refreshed_to > published_to:
+        if refreshed_to > published_to:
             return head, True
-        commits = recent.after(head)
+        commits = self._recent.after(head)
         if commits is None:
             return head, True
         for commit in commits:
@@ -205,34 +226,6 @@ class CommitNotifier:
                 return head, True
             head = commit.head
         return head, False
-
-
-class _RecentCommits:
-    """The latest commits of a log after `start`, without gaps."""
-
-    __slots__ = ("_commits", "_size_bytes", "end", "start")
-
-    def __init__(self, start: Head) -> None:
-        self.start = self.end = start
-        self._commits: deque[Commit] = deque()
-        self._size_bytes = 0
-
-    def add(self, commit: Commit) -> None:
-        """Add the next commit and evict the oldest ones beyond the limits."""
-        commits = self._commits
-        commits.append(commit)
-        self.end = commit.head
-        self._size_bytes += len(commit.body)
-        while len(commits) > MAX_RECENT_COMMITS or (self._size_bytes > MAX_RECENT_BYTES and len(commits) > 1):
-            evicted = commits.popleft()
-            self._size_bytes -= len(evicted.body)
-            self.start = evicted.head
-
-    def after(self, head: Head) -> list[Commit] | None:
-        """The commits after `head`. None if some of them are not here."""
-        if head.session < self.start.session:
-            return None
-        return list(islice(self._commits, head.session - self.start.session, None))
 
 
 class PollingNotifier:

@@ -2,7 +2,8 @@
 
 A parked response costs a socket and the state of its generator, but no thread. When it can continue, this thread runs
 the next steps of the generator and sends their bytes. A response with much to read or to send is handed to a worker
-thread, so that it does not delay the others.
+thread, so that it does not delay the others. If reads of the store are slow, so is each response that has to read
+commits which are not in memory.
 
 Threads: `park` and the callbacks of the notifier may run in any thread. Everything else runs in the thread
 `annals-parked`, which owns the event loop. A parked connection belongs to this thread until it is detached.
@@ -43,6 +44,7 @@ class _ParkedResponse:
         "events",
         "is_detached",
         "is_expensive",
+        "position",
         "steps",
         "subscription",
         "timer",
@@ -63,6 +65,8 @@ class _ParkedResponse:
         self.is_detached = False
         self.is_expensive = False
         """Whether the step after the current wait may take long."""
+        self.position: Head | None = None
+        """Result of the last wait. The following steps read what was committed after it."""
 
 
 _Action = Callable[[_ParkedResponse], None]
@@ -77,8 +81,10 @@ class ParkedResponses:
         on_finished: Callable[[Connection], None],
         resume_in_worker: Callable[[Connection, Steps], None],
         idle_timeout_s: float,
+        has_slow_reads: bool = False,
     ) -> None:
         self._notifier = notifier
+        self._has_slow_reads = has_slow_reads
         self._on_finished = on_finished
         self._resume_in_worker = resume_in_worker
         self._idle_timeout_s = idle_timeout_s
@@ -127,7 +133,7 @@ class ParkedResponses:
                 step = parked.steps.send(None)
             elif not self._send(parked, step):
                 return
-            elif pieces == MAX_STEPS_PER_TURN:
+            elif pieces == MAX_STEPS_PER_TURN or self._must_read(parked):
                 self._detach(parked)
                 self._resume_in_worker(parked.connection, parked.steps)
                 return
@@ -166,10 +172,18 @@ class ParkedResponses:
 
     def _continue(self, parked: _ParkedResponse, head: Head | None) -> None:
         """Run the steps after a wait, whose result is `head`."""
-        if parked.is_expensive:
+        parked.position = head
+        # Without a head, the process is shutting down or the client has closed its side: the response ends.
+        if parked.is_expensive or (head is not None and self._must_read(parked)):
             self._continue_in_worker(parked, head)
         else:
             self._run_steps(parked, parked.steps.send(head))
+
+    def _must_read(self, parked: _ParkedResponse) -> bool:
+        """Whether the next step may need commits that only a slow read returns."""
+        if not self._has_slow_reads:
+            return False
+        return parked.position is None or not self._notifier.is_known_after(parked.position)
 
     def _continue_in_worker(self, parked: _ParkedResponse, head: Head | None) -> None:
         self._detach(parked)

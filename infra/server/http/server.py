@@ -69,12 +69,15 @@ class Server:
         max_threads: int,
         max_connections: int,
         idle_timeout_s: float,
+        has_slow_reads: bool = False,
     ) -> None:
         self._gateway = gateway
         self._flush_appends = flush_appends
         self._idle_timeout_s = idle_timeout_s
         self._sweep_interval_s = min(SWEEP_INTERVAL_S, idle_timeout_s / 4)
-        self._parked = ParkedResponses(notifier, self._return_connection, self._resume_response, idle_timeout_s)
+        self._parked = ParkedResponses(
+            notifier, self._return_connection, self._resume_response, idle_timeout_s, has_slow_reads
+        )
         self._loop = EventLoop()
         self._listener = Listener(host, port, self._loop, self._accept)
         threading.stack_size(STACK_BYTES)

@@ -18,8 +18,9 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.services.feeds.feed import FeedQuery, long_poll, long_poll_blocking
 from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.ports import Views
 from chalicelib.services.reading import scan
-from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.log_reader import CommitRun, LogReader
 from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.services.fakes import NOW, NOW_MS, World, append, text
@@ -48,6 +49,20 @@ class ScriptedNotifier:
 
     def close(self) -> None:
         self.open = False
+
+
+class RecordingReader(LogReader):
+    """Records where the reads with the help of views start."""
+
+    def __init__(self, log: SqliteLog, views: Views) -> None:
+        super().__init__(log, views)
+        self.starts: list[int] = []
+
+    def commits_after(
+        self, start: Head, selection: Selection, limit: int | None = None, with_excerpts: bool = False
+    ) -> CommitRun:
+        self.starts.append(start.session)
+        return super().commits_after(start, selection, limit, with_excerpts)
 
 
 def poll(query: FeedQuery, log: SqliteLog, notifier: ScriptedNotifier, monotonic: Callable[[], float]) -> EventSeq:
@@ -205,6 +220,29 @@ def test_long_poll_continues_after_events_without_match(five_events: SqliteLog, 
     seq = poll(FeedQuery(1, only(keys=["/g"]), NOW + 4, timeout_s=60.0), five_events, notifier, world.monotonic)
     assert keys_of(seq) == ["/g"]
     assert notifier.waits == [(1, 3, 60.0, 0), (1, 4, 59.0, 1), (1, 4, 58.0, 2)]
+
+
+def test_long_poll_that_has_not_waited_is_not_delayed(
+    five_events: SqliteLog, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each search ends after one commit. The event is found in the third, without a wait."""
+    monkeypatch.setattr(scan, "SCAN_TIMEOUT_S", -1.0)
+    notifier = ScriptedNotifier(world)
+    query = FeedQuery(1, only(keys=["/d"]), timeout_s=60.0, delay_s=5.0)
+    reader = RecordingReader(five_events, NoViews())
+    seq = long_poll_blocking(query, reader, notifier, Retention(five_events, lambda: NOW_MS), world.monotonic)
+    assert (keys_of(seq), notifier.waits, world.elapsed_s) == (["/d"], [], 0.0)
+    assert reader.starts == [0, 1, 2]
+
+
+def test_wait_after_incomplete_searches_is_the_first(
+    five_events: SqliteLog, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scan, "SCAN_TIMEOUT_S", -1.0)
+    notifier = ScriptedNotifier(world)
+    query = FeedQuery(1, only("x"), timeout_s=60.0)
+    assert poll(query, five_events, notifier, world.monotonic) == Empty(NOW + 4)
+    assert notifier.waits == [(1, 3, 60.0, 0)]
 
 
 def test_long_poll_at_deadline_returns_last_event_id(five_events: SqliteLog, world: World) -> None:

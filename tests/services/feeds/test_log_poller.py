@@ -8,7 +8,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.services.feeds.log_poller import LogPoller
 from chalicelib.services.feeds.notifiers import CommitNotifier
-from tests.services.feeds.test_notifiers import ALL, commits_of_types, selecting
+from tests.services.feeds.test_notifiers import ALL, commits_of_types, followed_notifier, selecting
 
 TIMEOUT_S = 15.0
 
@@ -121,7 +121,7 @@ def test_gap_during_a_poll_is_read_after_it() -> None:
 
 def test_commit_published_twice_is_ignored() -> None:
     first, second = commits_of_types("a", "b")
-    notifier, notified = CommitNotifier(), list[str]()
+    notifier, notified = followed_notifier(), list[str]()
     for commit in (first, second, first):
         notifier.publish(commit)
     notifier.subscribe(second.head, ALL, lambda: notified.append("again"))

@@ -13,10 +13,10 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.feeds.notifiers import (
     INITIAL_POLL_INTERVAL_S,
     MAX_POLL_INTERVAL_S,
-    MAX_RECENT_COMMITS,
     CommitNotifier,
     PollingNotifier,
 )
+from chalicelib.services.feeds.recent_commits import MAX_RECENT_COMMITS
 from tests.services.fakes import World, large_text
 
 TEST_TIMEOUT_S = 30.0
@@ -34,6 +34,13 @@ def commits_of_types(*names: str, server: int = 1) -> list[Commit]:
         commits.append(next_commit(head, Append(server, encode_within_limits([NewEvent(type=(name,))]), "r"), 0))
         head = commits[-1].head
     return commits
+
+
+def followed_notifier() -> CommitNotifier:
+    """A notifier that remembers the commits of log 1, because it had a subscriber a short time ago."""
+    notifier = CommitNotifier()
+    notifier.unsubscribe(notifier.subscribe(Head(1), ALL, lambda: None))
+    return notifier
 
 
 def body_of_size(size_bytes: int) -> str:
@@ -66,7 +73,7 @@ def test_wait_after_publish_returns_at_once() -> None:
 
 
 def test_wait_returns_head_before_selected_event() -> None:
-    notifier, (first, second, third) = CommitNotifier(), commits_of_types("a", "a", "b")
+    notifier, (first, second, third) = followed_notifier(), commits_of_types("a", "a", "b")
     for commit in (first, second, third):
         notifier.publish(commit)
     assert notifier.wait(Head(1), selecting("b"), TEST_TIMEOUT_S, 0) == second.head
@@ -89,7 +96,7 @@ def test_publish_wakes_only_matching_subscribers() -> None:
 
 
 def test_wait_without_match_returns_last_head_at_timeout() -> None:
-    notifier, commits = CommitNotifier(), commits_of_types("a", "a", "a")
+    notifier, commits = followed_notifier(), commits_of_types("a", "a", "a")
     notifier.publish(commits[0])
     for commit in commits[1:]:
         notifier.publish(commit)
@@ -97,7 +104,7 @@ def test_wait_without_match_returns_last_head_at_timeout() -> None:
 
 
 def test_wait_before_recent_commits_returns_at_once() -> None:
-    notifier, commits = CommitNotifier(), commits_of_types(*["a"] * (MAX_RECENT_COMMITS + 2))
+    notifier, commits = followed_notifier(), commits_of_types(*["a"] * (MAX_RECENT_COMMITS + 2))
     for commit in commits:
         notifier.publish(commit)
     assert notifier.wait(commits[0].head, selecting("b"), TEST_TIMEOUT_S, 0) == commits[0].head
@@ -106,7 +113,7 @@ def test_wait_before_recent_commits_returns_at_once() -> None:
 @pytest.mark.parametrize(("excess_bytes", "is_kept"), [(0, True), (1, False)])
 def test_wait_reads_commits_of_up_to_a_mebibyte(excess_bytes: int, is_kept: bool) -> None:
     """A reader at the start reads the log again once the first commit is no longer kept."""
-    notifier, (first, second) = CommitNotifier(), commits_of_types("large", "large")
+    notifier, (first, second) = followed_notifier(), commits_of_types("large", "large")
     first = first._replace(body=body_of_size(1024))
     second = second._replace(body=body_of_size(1024 * 1024 - 1024 + excess_bytes))
     for commit in (first, second):
