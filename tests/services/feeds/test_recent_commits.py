@@ -11,7 +11,8 @@ from chalicelib.domain.log.commit import next_commit
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.notifiers import FOLLOWED_S, CommitNotifier
 from chalicelib.services.feeds.recent_commits import COMMIT_BYTES, MAX_TOTAL_RECENT_BYTES
-from chalicelib.services.reading.log_reader import LogReader, NoViews
+from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.no_views import NoViews
 from chalicelib.services.reading.retention import Retention
 from tests.services.fakes import World, append, large_text
 from tests.services.feeds.test_notifiers import ALL, TEST_TIMEOUT_S, body_of_size, commits_of_types, selecting
