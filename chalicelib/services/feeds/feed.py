@@ -172,10 +172,10 @@ def _next_seq(
     after = max(after or 0, boundary.event_id)
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)
     start = position
-    waits = 0
+    waits, is_delayed = 0, query.delay_s > 0
     if is_near_end and timeout_s > 0:
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
-        head = yield Wait(position, query.selection, timeout_s, waits)
+        head = yield Wait(position, query.selection, timeout_s, waits, is_delayed)
         if head is None:
             return Empty(position.last_event_id, position=position.position), last_page
         position, waits = head, 1
@@ -186,15 +186,15 @@ def _next_seq(
         if _is_torn(query, page):
             return Torn(page.event_id, page.position), page
         if page.texts:
-            is_delayed = has_waited and query.delay_s > 0
-            page = (yield from _read_delayed(query, reader, start, after, monotonic)) if is_delayed else page
+            must_wait = has_waited and is_delayed
+            page = (yield from _read_delayed(query, reader, start, after, monotonic)) if must_wait else page
             return NonEmpty(page.event_id, page.texts, not page.is_complete, page.position), page
         position = page.scanned_to
         remaining_s = deadline - monotonic()
         if remaining_s <= 0:
             break
         if page.is_complete:
-            head = yield Wait(position, query.selection, remaining_s, waits)
+            head = yield Wait(position, query.selection, remaining_s, waits, is_delayed)
             if head is None:
                 break
             position = head

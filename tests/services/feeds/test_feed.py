@@ -235,6 +235,14 @@ def test_long_poll_that_has_not_waited_is_not_delayed(
     assert reader.starts == [0, 1, 2]
 
 
+@pytest.mark.parametrize("delay_s", [0.0, 5.0])
+def test_wait_before_a_delay_is_expensive(delay_s: float, five_events: SqliteLog, world: World) -> None:
+    """The delay begins with a read of the head."""
+    reader, retention = LogReader(five_events, NoViews()), Retention(five_events, lambda: NOW_MS)
+    query = FeedQuery(1, ALL, NOW + 4, timeout_s=60.0, delay_s=delay_s)
+    assert next(long_poll(query, reader, retention, world.monotonic)).is_expensive == (delay_s > 0)
+
+
 def test_wait_after_incomplete_searches_is_the_first(
     five_events: SqliteLog, world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
