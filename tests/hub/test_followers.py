@@ -73,7 +73,7 @@ def test_followers_of_one_log_share_one_poll(start_hub: StartHub, proxy: Recordi
         assert all(map(is_poll, queries))
         assert len(queries) <= elapsed_s / Hub.refresh_interval_s + 1
         assert proxy.calls("GetItem") == proxy.calls("BatchGetItem") == []
-        # A commit is in the memory of the hub: nobody has to read it.
+        # The hub has the commit in memory, so no follower reads the store.
         with proxy.holding("Query"):
             events = member.publish("b") + member.publish("c")
             for connection in connections:

@@ -68,7 +68,7 @@ def test_slow_read_of_one_log_does_not_delay_another(stack: ExitStack) -> None:
         assert not is_slow or may_read.wait(TIMEOUT_S)
         yield b"event"
 
-    notifier.publish(*commits_of_types("a"))  # Nobody follows this log yet, so the commit is not remembered.
+    notifier.publish(*commits_of_types("a"))  # The log has no follower yet, so the commit is not remembered.
     quick, slow = responses.park(follow(2)), responses.park(follow(1))
     assert responses.threads.get(timeout=TIMEOUT_S) == "worker"
     notifier.publish(*commits_of_types("a", server=2))

@@ -1,8 +1,8 @@
 """Run claims: all processes of a consumer agree on the commits of a run before any of them writes its results.
 
 A process that repeats the run, after a crash or at the same time as another one, then handles exactly the same commits.
-Until the run is claimed, it may end at any commit. If the claim is stored, nobody else has written since the last claim
-was read, so all that was read in between is still valid.
+Until the run is claimed, it may end at any commit. If the store accepts the claim, no other process has written since
+the last claim was read, so all that was read in between is still valid.
 """
 
 from collections.abc import Callable, Iterator, Sequence

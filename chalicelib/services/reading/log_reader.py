@@ -20,6 +20,7 @@ from chalicelib.domain.queries.event_filter import ObjectGroup, Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.size_limit import UTF8_PAGE, SizeLimit
 from chalicelib.domain.views.block import time_item_range
+from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import (
     BLOCKS_VIEW,
     MAX_CHARACTER,
@@ -226,7 +227,8 @@ class LogReader:
 
         def read(checkpoint: Checkpoint) -> int | None:
             record = self.views.get(checkpoint.view_name(objects_view(ref.collection)), [ref.path]).get(ref.path)
-            lists = session_lists(self.views, checkpoint, ref, record, after=0, backwards=False)
+            recent = ObjectView.from_record(record).recent
+            lists = session_lists(self.views, checkpoint, ref, recent, after=0, backwards=False)
             return next((part.numbers[0] for part in lists if part.numbers), None)
 
         return self.read_views(server, read, is_complete=lambda first: first is not None)[1]

@@ -79,7 +79,8 @@ class SessionIndex:
         return [ref for ref in group if ref.collection in self._checkpoint.collections]
 
     def _session_numbers(self, ref: ObjectRef) -> Iterator[tuple[int, ...]]:
-        lists = session_lists(self._views, self._checkpoint, ref, self._records.get(ref), self._after, backwards=True)
+        recent = ObjectView.from_record(self._records.get(ref)).recent
+        lists = session_lists(self._views, self._checkpoint, ref, recent, self._after, backwards=True)
         return (part.numbers for part in lists)
 
 
@@ -87,20 +88,19 @@ def found_sessions(
     views: Views, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None, after: int, backwards: bool
 ) -> Iterator[FoundSession]:
     """The sessions of the object and their excerpts, without those in records that end before `after`."""
-    excerpts = ObjectView.from_record(record).excerpts
-    for part in session_lists(views, checkpoint, ref, record, after, backwards):
+    view = ObjectView.from_record(record)
+    for part in session_lists(views, checkpoint, ref, view.recent, after, backwards):
         for session in reversed(part.numbers) if backwards else part.numbers:
-            yield session, excerpts.get(session)
+            yield session, view.excerpts.get(session)
 
 
 def session_lists(
-    views: Views, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None, after: int, backwards: bool
+    views: Views, checkpoint: Checkpoint, ref: ObjectRef, recent: Sessions, after: int, backwards: bool
 ) -> Iterator[Sessions]:
-    """The sessions of the object, record by record, without the records that end before or with session `after`.
+    """The recent sessions of the object, and those of its archive records that end after session `after`.
 
     Raises `KeyError` if an archive record is missing.
     """
-    recent = ObjectView.from_record(record).recent
     if backwards:
         yield recent
     if recent.after > after:
