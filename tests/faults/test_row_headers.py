@@ -44,6 +44,16 @@ def header_flips(path: Path, marker: bytes) -> Iterator[int]:
         yield position
 
 
+def damage(path: Path, original: bytes, damaged: bytes) -> Iterator[None]:
+    """Replace each occurrence of `original`, one at a time."""
+    content = path.read_bytes()
+    starts = [match.start() for match in re.finditer(re.escape(original), content)]
+    assert len(starts) > 1
+    for start in starts:
+        replace(path, content[:start] + damaged + content[start + len(original) :])
+        yield
+
+
 def is_detected(path: Path) -> bool:
     """Whether `annals check` finds the damage."""
     read_references(path)
@@ -62,6 +72,21 @@ def send_all(path: Path) -> list[Delivery]:
                 assert len(sent) <= len(DELIVERIES)
                 outbox.record_outcome(due[0].n, SENT, 3_000)
     return sorted(sent, key=lambda delivery: (delivery.event, delivery.observer))
+
+
+def test_delivery_with_id_of_another_stops_no_other_delivery(tmp_path: Path) -> None:
+    """The indexes are rebuilt although two rows have the same id."""
+    path, deliveries = tmp_path / OUTBOX, [a_delivery(session) for session in (2, 3, 4)]
+    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+        SqliteOutbox(database, lambda: 1_000).put(deliveries)
+    damaged_rows = 0
+    for _ in damage(path, deliveries[0].id.encode(), deliveries[1].id.encode()):
+        assert is_detected(path)
+        sent = send_all(path)
+        assert sent in (deliveries, deliveries[1:])
+        damaged_rows += len(sent) == 2
+        assert not is_detected(path)
+    assert damaged_rows == 1
 
 
 def test_flipped_headers_in_outbox_stop_no_other_delivery(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -18,7 +18,9 @@ import apsw
 from chalicelib.adapters.mail.message import Clock, now_ms
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox_table import (
+    CREATE_ID_INDEX,
     DAMAGED,
+    DELETE_DAMAGED_WITH_ID_OF_ANOTHER,
     DROPPED,
     INSERT,
     PARKED,
@@ -224,6 +226,7 @@ class SqliteOutbox:
     def _repair(self) -> None:
         """Rebuild the indexes from the rows, and put damaged rows aside. Raises `Unusable` if the table is damaged."""
         with self._database.transaction() as connection:
+            connection.execute("DROP INDEX IF EXISTS delivery_id")  # A damaged row may have the id of another one.
             connection.execute("REINDEX delivery")
             known = set(connection.execute("SELECT n FROM delivery WHERE state = ?", (DAMAGED,)))
             damaged = [n for n in read_damaged(connection) if (n,) not in known]
@@ -232,6 +235,8 @@ class SqliteOutbox:
                     connection.execute("UPDATE delivery SET state = ?, at = ? WHERE n = ?", (DAMAGED, self._clock(), n))
                 except apsw.ConstraintError:  # Another column has a value of the wrong type.
                     connection.execute("DELETE FROM delivery WHERE n = ?", (n,))
+            connection.execute(DELETE_DAMAGED_WITH_ID_OF_ANOTHER)
+            connection.execute(CREATE_ID_INDEX)
             connection.execute(UPDATE_ALL_BLOCKED)
         for n in damaged:
             _log.error("delivery %d in outbox.sqlite is damaged and is not sent. Run `annals check`", n)

@@ -15,6 +15,7 @@ _INDEXES = """
 CREATE INDEX delivery_order ON delivery (server, observer, key, address, n) WHERE state = 0;
 CREATE INDEX delivery_due ON delivery (server, observer, at) WHERE state = 0 AND blocked = 0;
 """
+CREATE_ID_INDEX = "CREATE UNIQUE INDEX delivery_id ON delivery (server, id)"
 SCHEMA = f"""
 CREATE TABLE delivery (
     n        INTEGER PRIMARY KEY,  -- ascending in the order of put
@@ -36,7 +37,7 @@ CREATE TABLE delivery (
     blocked  INTEGER NOT NULL DEFAULT 0,    -- 1 while it waits behind an earlier delivery
     crc      INTEGER NOT NULL DEFAULT 0     -- CRC-32 of the other columns except blocked
 ) STRICT;
-CREATE UNIQUE INDEX delivery_id ON delivery (server, id);
+{CREATE_ID_INDEX};
 CREATE INDEX delivery_state ON delivery (state, server, observer, n);
 CREATE INDEX delivery_done ON delivery (at) WHERE state >= 2;
 {_INDEXES.strip()}
@@ -90,6 +91,12 @@ INSERT INTO delivery (
 """
 _UPDATE = """
 UPDATE delivery SET state = ?, tries = ?, at = ?, error = ?, since = ?, unfinished = ?, put = ?, crc = ? WHERE n = ?
+"""
+DELETE_DAMAGED_WITH_ID_OF_ANOTHER = """
+DELETE FROM delivery WHERE state = 4 AND EXISTS (
+    SELECT 1 FROM delivery AS other
+    WHERE other.server = delivery.server AND other.id = delivery.id AND other.n != delivery.n
+)
 """
 UPDATE_ALL_BLOCKED = """
 UPDATE delivery SET blocked = 1 - blocked WHERE state = 0 AND blocked != EXISTS (
