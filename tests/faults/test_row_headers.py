@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import apsw
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.outbox_table import SCHEMA, SENT
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
-from chalicelib.adapters.sqlite.views import SqliteViews
+from chalicelib.adapters.sqlite.views import SqliteViews, read_damaged
 from chalicelib.domain.errors import AnnalsError, DamagedRecord
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.views.record import ConditionalWrite, Record
@@ -126,3 +127,11 @@ def test_flipped_headers_in_records_are_never_served(tmp_path: Path) -> None:
         assert all(record in RECORDS for record in records.values()), position
         assert found or list(records.values()) == RECORDS, position
     assert damaged
+
+
+def test_record_without_name_is_found_damaged() -> None:
+    """A flipped bit can make a name NULL, which the schema does not allow."""
+    with closing(apsw.Connection(":memory:")) as connection:
+        connection.execute('CREATE TABLE record (view, item, "to", data, crc)')
+        connection.execute("INSERT INTO record VALUES (NULL, 'aaa', 3, '{}', 0), ('1/checkpoint', NULL, 3, NULL, 0)")
+        assert list(read_damaged(connection)) == [("", "aaa"), ("1/checkpoint", "")]

@@ -96,10 +96,10 @@ def upgrade(connection: apsw.Connection) -> None:
 
 def read_damaged(connection: apsw.Connection) -> Iterator[tuple[str, str]]:
     """View and item of all records whose checksum is wrong."""
-    # As bytes, because a damaged text may not be UTF-8.
+    # As bytes, because a damaged text may not be UTF-8. A damaged row may also say that it has no text.
     query = 'SELECT CAST(view AS BLOB), CAST(item AS BLOB), "to", CAST(data AS BLOB), crc FROM record'
     for view, item, version, data, checksum in connection.execute(query):
-        names = [bytes(name).decode(errors="backslashreplace") for name in (view, item)]
+        names = [bytes(name or b"").decode(errors="backslashreplace") for name in (view, item)]
         try:
             Record(view.decode(), item.decode(), version, data.decode()).verify(checksum)
         except (DamagedRecord, UnicodeDecodeError, AttributeError):
