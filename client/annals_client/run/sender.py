@@ -1,0 +1,198 @@
+"""Send spooled runs to the server.
+
+`annals run` forks a sender process, which sends the older runs first and then follows its own run. It may be killed at
+any time: the next sender continues, and idempotency keys make repeated requests safe. `annals run --flush` sends the
+older runs in its own process.
+"""
+
+import os
+import select
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from enum import Enum, auto
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import httpx
+
+from annals_client.errors import AnnalsError, BadRequest, KeyReused, NotAllowed, Refused, Unavailable, Unexpected
+from annals_client.run import events
+from annals_client.run.destination import Destination
+from annals_client.run.spool import Spool
+from annals_client.run.spooled_run import Description, SpooledRun
+from annals_client.sans_io import RetryPolicy
+from annals_client.synchronous import Annals
+from annals_client.values import Published
+
+ATTEMPT_TIMEOUT_S = 10.0
+"""How long one request is retried before the sender looks for new work."""
+MAX_RETRY_INTERVAL_S = 5.0
+ORPHAN_TIMEOUT_S = 60.0
+"""How long a sender goes on after its `annals run` was killed."""
+CLIENT_ERRORS = (AnnalsError, httpx.HTTPError, httpx.InvalidURL, ValueError)
+
+
+class Progress(Enum):
+    """State of a run after an attempt to send it."""
+
+    DONE = auto()
+    """The server has all of it, and its folder is removed."""
+    OPEN = auto()
+    """The server has everything that is recorded, but the run has not ended."""
+    SKIPPED = auto()
+    """The run belongs to another destination, or another process sends it."""
+
+
+class Flushed(NamedTuple):
+    """Result of sending the older runs."""
+
+    sent: int
+    left: int
+    refusal: AnnalsError | None
+
+
+class Sender:
+    """Sends runs to one destination."""
+
+    def __init__(self, destination: Destination, spools: Sequence[Spool], attempt_timeout_s: float) -> None:
+        self._destination = destination
+        self._spools = spools
+        policy = RetryPolicy(attempt_timeout_s)
+        self._annals = Annals(
+            destination.url, destination.token, organization=destination.organization, retry_policy=policy
+        )
+
+    def send_older(self, own: Path | None = None) -> Flushed:
+        """Send all runs except `own`. Raises `Unavailable`. Runs that the server refuses stay in the spool."""
+        sent, left, refusal = 0, 0, None
+        for run in [run for spool in self._spools for run in spool.runs() if run.path != own]:
+            try:
+                progress = self._send_run(run)
+                sent += progress is Progress.DONE
+                left += progress is Progress.SKIPPED and run.path.exists()
+            except (Refused, Unexpected) as error:
+                left, refusal = left + 1, error
+                if isinstance(error, NotAllowed):
+                    break
+            finally:
+                run.release()
+        return Flushed(sent, left, refusal)
+
+    def send(self, run: SpooledRun) -> Progress:
+        """Send all that is recorded. Needs the run's `sender.lock`. Raises `Unavailable`, `Refused`, `Unexpected`."""
+        description = run.description()
+        if description is None:
+            run.remove()
+            return Progress.DONE
+        if not self._destination.accepts(description):
+            return Progress.SKIPPED
+        job_id = run.job_id()
+        if job_id is None:
+            job_id = self._create(run, description)
+        # The end is read first: batches that exist after it are all there are.
+        finish = run.finished()
+        while (batch := run.claim_batch()) is not None:
+            with suppress(BadRequest):  # This batch can never be sent. The rest of the run can.
+                output = events.output_events(description, job_id, batch.records)
+                self._publish(run, f"{batch.number}", output)
+            run.remove_batch(batch.number)
+        if finish is None:
+            return Progress.OPEN
+        self._publish(run, "finish", [events.finish_event(description, job_id, finish)])
+        run.remove()
+        return Progress.DONE
+
+    def _send_run(self, run: SpooledRun) -> Progress:
+        """Send a run that has ended. One without a result is finished first."""
+        if not (run.lock_sender() and run.lock_owner()):
+            return Progress.SKIPPED
+        run.recover(events.LOST_MESSAGE)
+        return self.send(run)
+
+    def _create(self, run: SpooledRun, description: Description) -> int:
+        published = self._publish(run, "create", [events.create_event(description)])
+        assigned = published.ids if published is not None else ()
+        number = description["id"] if description["id"] is not None else next(iter(assigned), None)
+        if number is None:
+            raise Unexpected(201, "the response has no number of the job")
+        run.set_job_id(number)
+        return number
+
+    def _publish(self, run: SpooledRun, part: str, new_events: Sequence[Mapping[str, Any]]) -> Published | None:
+        """None if an earlier version of the request was written."""
+        if not new_events:
+            return None
+        key = events.idempotency_key(run.path.name, part)
+        try:
+            return self._annals.publish(new_events, vocabulary="job", idempotency_key=key)
+        except KeyReused:
+            return None
+
+
+def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, status: int) -> int:
+    """The sender process: send older runs, then the run whose path arrives on the pipe `wake`, until it is complete.
+
+    The last problem is written to the pipe `status`. Returns an exit code: 0 if the run is complete.
+    """
+    os.set_blocking(status, False)
+    for spool in spools:
+        spool.prune()
+    path = Path(os.fsdecode(_read_line(wake)))
+    own = SpooledRun(path) if path.name else None
+    if own is not None:
+        own.lock_sender()
+    try:
+        sender = Sender(destination, spools, ATTEMPT_TIMEOUT_S)
+        return _follow(sender, own, wake, lambda problem: _write_line(status, problem))
+    except CLIENT_ERRORS as error:
+        _write_line(status, str(error))
+        return 1
+
+
+def _follow(sender: Sender, own: SpooledRun | None, wake: int, warn: Callable[[str], None]) -> int:
+    are_older_sent = False
+    retry_s = 0.1
+    orphaned_at: float | None = None
+    while True:
+        timeout_s: float | None = None
+        try:
+            if not are_older_sent:
+                sender.send_older(None if own is None else own.path)
+                are_older_sent = True
+            if own is None or sender.send(own) is Progress.DONE:
+                return 0
+            retry_s = 0.1
+        except Unavailable as error:
+            warn(str(error))
+            timeout_s = retry_s
+            retry_s = min(retry_s * 2, MAX_RETRY_INTERVAL_S)
+        if orphaned_at is None:
+            if _wait(wake, timeout_s):
+                continue
+            # `annals run` was killed. A regular end kills this process.
+            orphaned_at = time.monotonic()
+            if own is not None and own.lock_owner(wait=True):
+                own.recover(events.LOST_MESSAGE)
+        elif time.monotonic() - orphaned_at > ORPHAN_TIMEOUT_S:
+            return 1
+        else:
+            time.sleep(timeout_s or 0)
+
+
+def _wait(wake: int, timeout_s: float | None) -> bool:
+    """Wait for a line from the recorder. False if `annals run` has ended."""
+    ready, _, _ = select.select([wake], [], [], timeout_s)
+    return not ready or os.read(wake, 4096) != b""
+
+
+def _read_line(pipe: int) -> bytes:
+    line = b""
+    while not line.endswith(b"\n") and (byte := os.read(pipe, 1)):
+        line += byte
+    return line.removesuffix(b"\n")
+
+
+def _write_line(pipe: int, text: str) -> None:
+    with suppress(OSError):
+        os.write(pipe, text.replace("\n", " ").encode()[:500] + b"\n")
