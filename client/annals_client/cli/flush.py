@@ -8,6 +8,7 @@ from annals_client.cli.printing import escape_control
 from annals_client.run.destination import Destination
 from annals_client.run.sender import CLIENT_ERRORS, Sender
 from annals_client.run.spool import spools_of
+from annals_client.sans_io import RetryPolicy
 
 FLUSH_TIMEOUT_S = 30.0
 """How long a request is retried."""
@@ -22,7 +23,7 @@ def flush(url: str | None, token: str | None, organization: str | None) -> int:
     if removed:
         sys.stderr.write(f"annals: {removed} reports were too old or too many, and are removed\n")
     try:
-        flushed = Sender(Destination(url, token, organization), spools, FLUSH_TIMEOUT_S).send_older()
+        flushed = Sender(Destination(url, token, organization), spools, RetryPolicy(FLUSH_TIMEOUT_S)).send_older()
     except CLIENT_ERRORS as error:
         return _fail(str(error), exits.exit_code(error))
     sys.stdout.write(f"{flushed.sent} sent, {flushed.left} left\n")

@@ -59,7 +59,7 @@ def run(options: Options) -> int:
         reporter.finish(result)
         problem = reporter.wait(children, options.wait_s)
         if problem and not options.is_quiet:
-            _warn(f"the report of {options.name} is not complete, and the next `annals run` sends the rest: {problem}")
+            _warn(f"the report of {options.name} is not complete: {problem}")
     return result.code
 
 

@@ -20,31 +20,30 @@ class LineSplitter:
         self._stream = stream
         self._partial = b""
         self._cut_bytes = 0
-        self._is_skipping = False
-        """Whether the rest of the current line is dropped, because its start is lost."""
+        self._lost: int | None = None
+        """Number of lost line breaks. None unless the start of the current line is lost."""
 
     def split(self, chunk: Chunk) -> Iterator[Record]:
         """The lines that end in `chunk`. Consume the iterator before you pass the next chunk."""
         if chunk.lost is not None:
-            self._partial, self._cut_bytes, self._is_skipping = b"", 0, True
-            if chunk.lost:
-                yield (chunk.time_s, DROPPED, chunk.lost)
+            self._partial, self._cut_bytes = b"", 0
+            self._lost = (self._lost or 0) + chunk.lost
         start = 0
         while (end := chunk.data.find(b"\n", start)) >= 0:
-            if self._is_skipping:
-                self._is_skipping = False
-                yield (chunk.time_s, DROPPED, 1)
+            if self._lost is not None:
+                yield (chunk.time_s, DROPPED, self._lost + 1)
+                self._lost = None
             else:
                 self._append(chunk.data[start:end])
                 yield (chunk.time_s, self._stream, self._take_line())
             start = end + 1
-        if not self._is_skipping:
+        if self._lost is None:
             self._append(chunk.data[start:])
 
     def rest(self, time_s: int) -> Iterator[Record]:
         """The last line, if no line break ends it."""
-        if self._is_skipping:
-            yield (time_s, DROPPED, 1)
+        if self._lost is not None:
+            yield (time_s, DROPPED, self._lost + 1)
         elif self._partial:
             yield (time_s, self._stream, self._take_line())
 

@@ -19,7 +19,7 @@ from annals_client.run.process import Output
 
 READ_BYTES = 256 * 1024
 MAX_BUFFERED_BYTES = 1024 * 1024
-MAX_BUFFERED_LINES = 20_000
+MAX_BUFFERED_LINES = 10_000
 TAIL_BYTES = 8 * 1024
 """How much of the end of a stream is kept for the message of the report."""
 
@@ -73,12 +73,11 @@ class OutputBuffer:
             self._lines -= chunk.lines
             return chunk._replace(lost=self._lost.pop(chunk.stream, None))
 
-    def take_lost(self) -> int:
-        """Number of dropped line breaks that no chunk follows. Call it after the end of all streams."""
+    def take_lost(self, time_s: int) -> list[Chunk]:
+        """An empty chunk for each stream whose end was dropped. Call it after the end of all streams."""
         with self._lock:
-            lost = sum(self._lost.values())
-            self._lost.clear()
-            return lost
+            lost, self._lost = self._lost, {}
+        return [Chunk(stream, time_s, b"", 0, count) for stream, count in lost.items()]
 
     def last_line(self, stream: str) -> str:
         """The last line of a stream that is not blank, or an empty string."""

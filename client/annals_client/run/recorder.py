@@ -10,12 +10,15 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 
-from annals_client.run.lines import DROPPED, LineSplitter, Record
+from annals_client.run.lines import LineSplitter, Record
 from annals_client.run.output import OutputBuffer
 from annals_client.run.spool import Spool
 from annals_client.run.spooled_run import Description, Finish, SpooledRun
 
 BATCH_INTERVAL_S = 0.5
+FULL_BATCHES_PER_INTERVAL = 20
+"""The interval grows by `BATCH_INTERVAL_S` with this number of full batches, so that a very chatty command does not fill
+the log: 1,000 lines per second at first, 75 per second after an hour."""
 SIGN_OF_LIFE_INTERVAL_S = 10.0
 
 
@@ -36,17 +39,19 @@ class RecordReader:
             chunk = self._buffer.take()
             if chunk is None:
                 return None
-            splitter = self._splitters.setdefault(chunk.stream, LineSplitter(chunk.stream))
-            self._lines = splitter.split(chunk)
+            self._lines = self._splitter(chunk.stream).split(chunk)
 
     def rest(self, time_s: int) -> Iterator[Record]:
         """Everything after the end of all streams."""
         while (record := self.next()) is not None:
             yield record
+        for chunk in self._buffer.take_lost(time_s):
+            yield from self._splitter(chunk.stream).split(chunk)
         for splitter in self._splitters.values():
             yield from splitter.rest(time_s)
-        if lost := self._buffer.take_lost():
-            yield (time_s, DROPPED, lost)
+
+    def _splitter(self, stream: str) -> LineSplitter:
+        return self._splitters.setdefault(stream, LineSplitter(stream))
 
 
 class Recorder:
@@ -61,6 +66,7 @@ class Recorder:
         self._records = RecordReader(buffer)
         self._finish: Finish | None = None
         self._has_ended = threading.Event()
+        self._full_batches = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self.problem = ""
         """Why the record is incomplete."""
@@ -85,12 +91,13 @@ class Recorder:
             self.run = self._create_run()
         except OSError as error:
             self.problem = f"the spool cannot be written: {error}"
+            os.close(self._wake)  # The sender ends without a run.
             return
         self._wake_sender(os.fsencode(self.run.path))
         while (finish := self._finish) is None:
             self._buffer.has_output.wait(BATCH_INTERVAL_S if self.run.has_open_batch else SIGN_OF_LIFE_INTERVAL_S)
             self._record_batch(self.run)
-            self._has_ended.wait(BATCH_INTERVAL_S)
+            self._has_ended.wait(BATCH_INTERVAL_S * (1 + self._full_batches / FULL_BATCHES_PER_INTERVAL))
         self._record_end(self.run, finish)
 
     def _create_run(self) -> SpooledRun:
@@ -103,6 +110,7 @@ class Recorder:
         try:
             run.show_life()
             is_full = run.append(self._records.next)
+            self._full_batches += is_full
             # While the sender has work, the batch grows. This makes fewer and larger requests.
             if run.has_open_batch and (is_full or not run.has_closed_batch):
                 run.close_batch()

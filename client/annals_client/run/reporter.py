@@ -72,10 +72,12 @@ class Reporter:
             os.kill(self._sender, signals.KILL)
             self._wait_for_sender(children)
         if not is_recorded:
-            return "its end could not be recorded in time"
+            return "its end could not be written to the spool in time"
         if self._recorder.problem:
             return self._recorder.problem
-        return "" if code == 0 else self._last_status() or "there was not enough time"
+        if code == 0:
+            return ""
+        return f"{self._last_status() or 'there was not enough time'}. The next `annals run` sends the rest"
 
     def _sender_code(self, children: Children) -> int | None:
         return 1 if self._sender is None else children.status(self._sender)

@@ -5,6 +5,7 @@ any time: the next sender continues, and idempotency keys make repeated requests
 older runs in its own process.
 """
 
+import math
 import os
 import select
 import time
@@ -25,9 +26,9 @@ from annals_client.sans_io import RetryPolicy
 from annals_client.synchronous import Annals
 from annals_client.values import Published
 
-ATTEMPT_TIMEOUT_S = 10.0
-"""How long one request is retried before the sender looks for new work."""
-MAX_RETRY_INTERVAL_S = 5.0
+RESPONSE_TIMEOUT_S = 10.0
+MIN_RETRY_INTERVAL_S = 0.1
+MAX_RETRY_INTERVAL_S = 10.0
 ORPHAN_TIMEOUT_S = 60.0
 """How long a sender goes on after its `annals run` was killed."""
 CLIENT_ERRORS = (AnnalsError, httpx.HTTPError, httpx.InvalidURL, ValueError)
@@ -55,10 +56,9 @@ class Flushed(NamedTuple):
 class Sender:
     """Sends runs to one destination."""
 
-    def __init__(self, destination: Destination, spools: Sequence[Spool], attempt_timeout_s: float) -> None:
+    def __init__(self, destination: Destination, spools: Sequence[Spool], policy: RetryPolicy) -> None:
         self._destination = destination
         self._spools = spools
-        policy = RetryPolicy(attempt_timeout_s)
         self._annals = Annals(
             destination.url, destination.token, organization=destination.organization, retry_policy=policy
         )
@@ -143,7 +143,8 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
     if own is not None:
         own.lock_sender()
     try:
-        sender = Sender(destination, spools, ATTEMPT_TIMEOUT_S)
+        # Without retries in the client, so that problems are known at once. `_follow` retries.
+        sender = Sender(destination, spools, RetryPolicy(RESPONSE_TIMEOUT_S, jitter=lambda _: math.inf))
         return _follow(sender, own, wake, lambda problem: _write_line(status, problem))
     except CLIENT_ERRORS as error:
         _write_line(status, str(error))
@@ -152,7 +153,7 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
 
 def _follow(sender: Sender, own: SpooledRun | None, wake: int, warn: Callable[[str], None]) -> int:
     are_older_sent = False
-    retry_s = 0.1
+    retry_s = MIN_RETRY_INTERVAL_S
     orphaned_at: float | None = None
     while True:
         timeout_s: float | None = None
@@ -162,7 +163,7 @@ def _follow(sender: Sender, own: SpooledRun | None, wake: int, warn: Callable[[s
                 are_older_sent = True
             if own is None or sender.send(own) is Progress.DONE:
                 return 0
-            retry_s = 0.1
+            retry_s = MIN_RETRY_INTERVAL_S
         except Unavailable as error:
             warn(str(error))
             timeout_s = retry_s

@@ -29,7 +29,8 @@ from annals_client.run.lines import DROPPED, Record
 MAX_BATCH_RECORDS = 500
 MAX_BATCH_BYTES = 100 * 1024
 MAX_OUTPUT_BYTES = 2 * 1024 * 1024
-"""Maximum size of the closed batches of a run."""
+MAX_BATCHES = 40
+"""Limits of the closed batches of a run."""
 _CLOSED, _CLAIMED, _OPEN = ".jsonl", ".sending", ".part"
 
 
@@ -137,22 +138,25 @@ class SpooledRun:
             self._part = None
             self._part_records = self._part_bytes = 0
             self._output(self._number, _OPEN).rename(self._output(self._number, _CLOSED))
-        self.limit_output(MAX_OUTPUT_BYTES)
+        self.limit_output(MAX_OUTPUT_BYTES, MAX_BATCHES)
 
-    def limit_output(self, max_bytes: int) -> None:
+    def limit_output(self, max_bytes: int, max_batches: int = 1) -> None:
         """Replace the oldest closed batches by a record that counts their lines."""
         batches = [path for path in self._batches() if path.suffix == _CLOSED]
-        excess = sum(_size(path) for path in batches) - max_bytes
+        excess_bytes = sum(_size(path) for path in batches) - max_bytes
+        excess_batches = len(batches) - max_batches
         dropped, time_s, last = 0, 0, None
         for path in batches:
-            if excess <= 0:
+            if excess_bytes <= 0 and excess_batches <= 0:
                 break
             claimed = path.with_suffix(".dropped")
             with contextlib.suppress(FileNotFoundError):  # The sender has claimed it.
                 path.rename(claimed)
                 records = claimed.read_bytes()
                 claimed.unlink()
-                excess -= len(records)
+                excess_bytes -= len(records)
+                # The record that replaces the first batch is a batch, too.
+                excess_batches -= last is not None
                 dropped += lines.count_lines(records)
                 time_s, last = int(self.last_sign_of_life()), path
         if last is not None:

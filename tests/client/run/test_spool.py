@@ -1,0 +1,139 @@
+"""Reports that the server did not get in time."""
+
+import os
+import signal
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from tests.client.run.runner import (
+    Runner,
+    children_of,
+    free_port,
+    messages,
+    ready_line,
+    silent_server,
+    wait_until,
+)
+from tests.client.shell import shell_for
+from tests.serving import TIMEOUT_S, run_server
+
+AWAY = "http://127.0.0.1:1"
+LOST = "annals run was killed, or the machine stopped. The result of the command is unknown"
+
+
+def test_next_call_sends_after_the_server_is_back(runner: Runner, tmp_path: Path) -> None:
+    port = free_port()
+    away = runner.with_url(f"http://127.0.0.1:{port}")
+    for number in (1, 2):
+        done = away.run("--id", str(number), "--wait", "2", "--", "bash", "-c", f"echo {number}; exit {number}")
+        assert (done.returncode, done.stdout) == (number, f"{number}\n".encode())
+        assert b"is not complete: no response" in done.stderr
+    assert len(runner.spooled) == 2
+    with run_server(tmp_path / "data", PORT=str(port)) as server:
+        member = server.organization()
+        back = Runner(shell_for(member), member, runner.state)
+        # The token of the new server has another organization, so the old runs are not for it.
+        assert back.run("--id", "3", "--", "true").stderr == b""
+        assert len(runner.spooled) == 2
+        same = server.member(runner.member.organization)
+        same.create()
+        again = Runner(shell_for(same), same, runner.state)
+        assert again.run("--id", "4", "--", "true").stderr == b""
+        assert runner.spooled == []
+        assert [messages(again.job(number)) for number in (1, 2, 4)] == [["1"], ["2"], []]
+        order = [event["key"] for event in same.read_log()["events"] if event["type"][1] == "create"]
+        assert order == ["/job/1", "/job/2", "/job/4"]
+
+
+def test_flush_sends_earlier_runs(runner: Runner) -> None:
+    _spool(runner, 1, 2)
+    assert runner.run("--flush").stdout == b"2 sent, 0 left\n"
+    assert runner.spooled == []
+    assert [runner.job(number)["result"]["message"] for number in (1, 2)] == ["exit code 0"] * 2
+
+
+def test_flush_failures_have_exit_codes(runner: Runner) -> None:
+    _spool(runner, 1)
+    assert runner.run("--flush", environment={"ANNALS_TOKEN": ""}).returncode == 3
+    assert runner.run("--flush", "--org", "no-such-organization").stdout == b"0 sent, 1 left\n"
+    assert len(runner.spooled) == 1
+
+
+def test_token_is_not_sent_to_another_server(runner: Runner) -> None:
+    with silent_server() as url:
+        runner.with_url(url).run("--id", "1", "--wait", "0", "--", "true")
+        assert runner.run("--flush").stdout == b"0 sent, 1 left\n"
+    assert runner.member.read_log()["events"] == []
+
+
+def test_spool_is_private_and_has_no_token(runner: Runner) -> None:
+    _spool(runner, 1)
+    files = [path for folder in (runner.state / "annals").rglob("*") for path in (folder, folder.parent)]
+    assert all(path.stat().st_mode & 0o077 == 0 for path in files if "runs" in path.parts)
+    contents = b"".join(path.read_bytes() for path in files if path.is_file())
+    assert (runner.member.token.encode() in contents, b"exit code 0" in contents) == (False, True)
+
+
+def test_killed_run_is_reported_by_its_sender(runner: Runner) -> None:
+    with runner.start("--id", "1", "--", "cat") as running:
+        _type_line(running)
+        wait_until(lambda: runner.spooled)
+        running.kill()
+        assert runner.await_finish(1)["message"] == LOST
+    assert messages(runner.job(1)) == ["started"]
+    wait_until(lambda: runner.spooled == [])
+
+
+def test_killed_run_is_reported_by_the_next_call(runner: Runner) -> None:
+    with runner.with_url(AWAY).start("--id", "1", "--", "cat") as running:
+        _type_line(running)
+        wait_until(lambda: runner.spooled)
+        [folder] = runner.spooled
+        wait_until(lambda: b"started" in b"".join(path.read_bytes() for path in folder.glob("output-*")))
+        for pid in (running.pid, *children_of(running.pid)):
+            os.kill(pid, signal.SIGKILL)
+    _redirect_spool(runner)
+    assert runner.run("--flush").stdout == b"1 sent, 0 left\n"
+    assert (messages(runner.job(1)), runner.job(1)["result"]["message"]) == (["started"], LOST)
+
+
+def test_active_run_is_not_sent_by_others(runner: Runner) -> None:
+    with runner.start("--id", "1", "--", "cat") as running:
+        _type_line(running)
+        wait_until(lambda: runner.spooled)
+        assert runner.run("--flush").stdout == b"0 sent, 1 left\n"
+        running.communicate(timeout=TIMEOUT_S)
+    assert runner.job(1)["result"]["message"] == "exit code 0"
+
+
+def test_concurrent_calls_send_each_event_once(runner: Runner) -> None:
+    _spool(runner, *range(1, 9))
+    with ThreadPoolExecutor(6) as threads:
+        runs = threads.map(lambda number: runner.run("--id", str(number), "--", "echo", "x"), range(101, 107))
+        assert [done.stderr for done in runs] == [b""] * 6
+    runner.run("--flush")
+    assert runner.spooled == []
+    for number in (*range(1, 9), *range(101, 107)):
+        assert [event["type"][1] for event in runner.events(number)] == ["create", "progress", "finish"]
+
+
+def _spool(runner: Runner, *numbers: int) -> None:
+    """Leave runs in the spool that are for the server, but have never reached it."""
+    for number in numbers:
+        runner.with_url(AWAY).run("--id", str(number), "--wait", "0", "--", "echo", "x")
+    _redirect_spool(runner)
+
+
+def _redirect_spool(runner: Runner) -> None:
+    """Change the destination of all spooled runs from `AWAY` to the server."""
+    for folder in runner.spooled:
+        description = folder / "run.json"
+        description.write_text(description.read_text().replace(AWAY, runner.member.server.url))
+
+
+def _type_line(running: "subprocess.Popen[bytes]") -> None:
+    assert running.stdin is not None
+    running.stdin.write(b"started\n")
+    running.stdin.flush()
+    assert ready_line(running) == b"started\n"
