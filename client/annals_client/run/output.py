@@ -13,6 +13,7 @@ import termios
 import threading
 import time
 from collections import deque
+from itertools import count
 from typing import NamedTuple
 
 from annals_client.run.process import Output
@@ -20,6 +21,7 @@ from annals_client.run.process import Output
 READ_BYTES = 256 * 1024
 MAX_BUFFERED_BYTES = 1024 * 1024
 MAX_BUFFERED_LINES = 10_000
+"""Limits per stream."""
 TAIL_BYTES = 8 * 1024
 """How much of the end of a stream is kept for the message of the report."""
 
@@ -36,70 +38,89 @@ class Chunk(NamedTuple):
     """Number of line breaks that are missing before this piece. None: it continues the previous piece."""
 
 
+class _Stream:
+    """The latest chunks of one stream, with their places in the order of all chunks."""
+
+    def __init__(self) -> None:
+        self.chunks: deque[tuple[int, Chunk]] = deque()
+        self.tail = b""
+        self._bytes = 0
+        self._lines = 0
+        self._lost: int | None = None
+        """Number of dropped line breaks before the first chunk."""
+
+    def append(self, place: int, chunk: Chunk) -> None:
+        self.tail = (self.tail + chunk.data[-TAIL_BYTES:])[-TAIL_BYTES:]
+        self._push(place, chunk)
+        while len(self.chunks) > 1 and self._is_over_limit():
+            self._drop(self._pop()[1])
+        if self._is_over_limit():
+            self._drop_start()
+
+    def take(self) -> Chunk:
+        chunk = self._pop()[1]._replace(lost=self._lost)
+        self._lost = None
+        return chunk
+
+    def _is_over_limit(self) -> bool:
+        return self._bytes > MAX_BUFFERED_BYTES or self._lines > MAX_BUFFERED_LINES
+
+    def _push(self, place: int, chunk: Chunk) -> None:
+        self.chunks.append((place, chunk))
+        self._bytes += len(chunk.data)
+        self._lines += chunk.lines
+
+    def _pop(self) -> tuple[int, Chunk]:
+        place, chunk = self.chunks.popleft()
+        self._bytes -= len(chunk.data)
+        self._lines -= chunk.lines
+        return place, chunk
+
+    def _drop(self, chunk: Chunk) -> None:
+        self._lost = (self._lost or 0) + chunk.lines
+
+    def _drop_start(self) -> None:
+        """Keep only the end of a chunk that has too many lines."""
+        place, chunk = self._pop()
+        end = chunk.data[-max(len(chunk.data) * MAX_BUFFERED_LINES // (chunk.lines + 1), 1) :]
+        kept = chunk._replace(data=end, lines=end.count(b"\n"))
+        self._drop(chunk._replace(lines=chunk.lines - kept.lines))
+        self._push(place, kept)
+
+
 class OutputBuffer:
-    """The latest output. When the recorder is slower than the command, the oldest pieces are dropped and counted."""
+    """The latest output. If the recorder is slower than the command, the oldest pieces of a stream are dropped.
+
+    Each stream has its own limits, so that error messages are kept beside a chatty standard output.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._chunks: deque[Chunk] = deque()
-        self._bytes = 0
-        self._lines = 0
-        self._lost: dict[str, int] = {}
-        """By stream: number of dropped line breaks before its next chunk."""
-        self._tails: dict[str, bytes] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._places = count()
         self.has_output = threading.Event()
 
     def feed(self, stream: str, data: bytes) -> None:
         chunk = Chunk(stream, int(time.time()), data, data.count(b"\n"))
         with self._lock:
-            self._tails[stream] = (self._tails.get(stream, b"") + data[-TAIL_BYTES:])[-TAIL_BYTES:]
-            self._chunks.append(chunk)
-            self._bytes += len(data)
-            self._lines += chunk.lines
-            while len(self._chunks) > 1 and self._is_over_limit():
-                self._drop(self._chunks.popleft())
-            if self._is_over_limit():
-                self._drop_start(self._chunks.pop())
+            self._streams.setdefault(stream, _Stream()).append(next(self._places), chunk)
         self.has_output.set()
 
     def take(self) -> Chunk | None:
         """The oldest chunk, or None if there is none now."""
         with self._lock:
-            if not self._chunks:
+            filled = [stream for stream in self._streams.values() if stream.chunks]
+            if not filled:
                 self.has_output.clear()
                 return None
-            chunk = self._chunks.popleft()
-            self._bytes -= len(chunk.data)
-            self._lines -= chunk.lines
-            return chunk._replace(lost=self._lost.pop(chunk.stream, None))
-
-    def take_lost(self, time_s: int) -> list[Chunk]:
-        """An empty chunk for each stream whose end was dropped. Call it after the end of all streams."""
-        with self._lock:
-            lost, self._lost = self._lost, {}
-        return [Chunk(stream, time_s, b"", 0, count) for stream, count in lost.items()]
+            return min(filled, key=lambda stream: stream.chunks[0][0]).take()
 
     def last_line(self, stream: str) -> str:
         """The last line of a stream that is not blank, or an empty string."""
         with self._lock:
-            tail = self._tails.get(stream, b"")
+            tail = self._streams[stream].tail if stream in self._streams else b""
         lines = [line for line in tail.replace(b"\r", b"\n").split(b"\n") if line.strip()]
         return lines[-1].decode("utf-8", "replace").strip() if lines else ""
-
-    def _is_over_limit(self) -> bool:
-        return self._bytes > MAX_BUFFERED_BYTES or self._lines > MAX_BUFFERED_LINES
-
-    def _drop(self, chunk: Chunk) -> None:
-        self._bytes -= len(chunk.data)
-        self._lines -= chunk.lines
-        self._lost[chunk.stream] = self._lost.get(chunk.stream, 0) + chunk.lines
-
-    def _drop_start(self, chunk: Chunk) -> None:
-        """Keep only the end of a chunk that has too many lines."""
-        end = chunk.data[-max(len(chunk.data) * MAX_BUFFERED_LINES // (chunk.lines + 1), 1) :]
-        kept = chunk._replace(data=end, lines=end.count(b"\n"))
-        self._drop(chunk._replace(data=chunk.data[: len(chunk.data) - len(end)], lines=chunk.lines - kept.lines))
-        self._chunks.append(kept)
 
 
 def relay(output: Output, buffer: OutputBuffer, stop: int) -> None:

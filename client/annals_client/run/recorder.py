@@ -17,8 +17,8 @@ from annals_client.run.spooled_run import Description, Finish, SpooledRun
 
 BATCH_INTERVAL_S = 0.5
 FULL_BATCHES_PER_INTERVAL = 20
-"""The interval grows by `BATCH_INTERVAL_S` with this number of full batches, so that a very chatty command does not fill
-the log: 1,000 lines per second at first, 75 per second after an hour."""
+"""The interval grows by `BATCH_INTERVAL_S` with this number of full batches, so that a very chatty command does not
+fill the log: 1,000 lines per second at first, 40 per second after an hour."""
 SIGN_OF_LIFE_INTERVAL_S = 10.0
 
 
@@ -39,19 +39,15 @@ class RecordReader:
             chunk = self._buffer.take()
             if chunk is None:
                 return None
-            self._lines = self._splitter(chunk.stream).split(chunk)
+            splitter = self._splitters.setdefault(chunk.stream, LineSplitter(chunk.stream))
+            self._lines = splitter.split(chunk)
 
     def rest(self, time_s: int) -> Iterator[Record]:
         """Everything after the end of all streams."""
         while (record := self.next()) is not None:
             yield record
-        for chunk in self._buffer.take_lost(time_s):
-            yield from self._splitter(chunk.stream).split(chunk)
         for splitter in self._splitters.values():
             yield from splitter.rest(time_s)
-
-    def _splitter(self, stream: str) -> LineSplitter:
-        return self._splitters.setdefault(stream, LineSplitter(stream))
 
 
 class Recorder:

@@ -30,7 +30,7 @@ def test_chatty_command_is_fast_in_bounded_memory(is_silent: bool, runner: Runne
     with silent_server() as silent:
         chatty = runner.with_url(silent) if is_silent else runner
         command = f"yes | head -c {SIZE}; echo last >&2"
-        annals_run = [BIN / "annals", "run", "--id", "1", "--wait", "0.5s" if is_silent else "60s"]
+        annals_run = [str(BIN / "annals"), "run", "--id", "1", "--wait", "0.5s" if is_silent else "60s"]
         started_at = time.monotonic()
         with subprocess.Popen(
             [sys.executable, "-c", MEASURE, *annals_run, "--", "bash", "-c", command],
