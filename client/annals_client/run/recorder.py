@@ -134,7 +134,7 @@ class Recorder:
         """Give up output that is not sent yet, so that the end of the run can be written."""
         self.problem = f"output lines are missing, because the spool cannot be written: {error}"
         with contextlib.suppress(OSError):
-            run.limit_output(0)
+            run.limit_output(max_bytes=0, max_batches=1)
 
     def _wake_sender(self, line: bytes = b"") -> None:
         # A full pipe has enough to wake the sender. A broken one has no sender.

@@ -74,7 +74,7 @@ class Spool:
                     removed += 1
                 else:
                     run.recover(LOST_MESSAGE)
-                    run.limit_output(0)
+                    run.limit_output(max_bytes=0, max_batches=1)
                     size += _size(run)
             run.release()
         return removed

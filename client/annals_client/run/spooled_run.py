@@ -140,7 +140,7 @@ class SpooledRun:
             self._output(self._number, _OPEN).rename(self._output(self._number, _CLOSED))
         self.limit_output(MAX_OUTPUT_BYTES, MAX_BATCHES)
 
-    def limit_output(self, max_bytes: int, max_batches: int = 1) -> None:
+    def limit_output(self, max_bytes: int, max_batches: int) -> None:
         """Replace the oldest closed batches by a record that counts their lines."""
         batches = [path for path in self._batches() if path.suffix == _CLOSED]
         excess_bytes = sum(_size(path) for path in batches) - max_bytes

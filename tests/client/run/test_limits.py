@@ -110,7 +110,7 @@ def test_number_of_batches_is_limited(run: SpooledRun, monkeypatch: pytest.Monke
 def test_claimed_batch_is_never_dropped(run: SpooledRun) -> None:
     _append(run, [(NOW, "stdout", str(number)) for number in range(2000)])
     claimed = run.claim_batch()
-    run.limit_output(0)
+    run.limit_output(max_bytes=0, max_batches=1)
     assert claimed is not None
     assert claimed == run.claim_batch()
     assert [record[2] for record in claimed.records] == [str(number) for number in range(500)]

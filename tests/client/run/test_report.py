@@ -22,6 +22,24 @@ def test_run_is_reported_as_a_job(runner: Runner) -> None:
     assert runner.spooled == []
 
 
+def test_run_without_id_gets_the_next_number(runner: Runner) -> None:
+    runner.run("--id", "41", "--", "true")
+    for _ in range(2):
+        assert runner.run("--name", "backup", "--", "echo", "one").stderr == b""
+    jobs = runner.member.get("/objects/job").json()["elements"]
+    assert sorted((job["id"], job["run"], job["outcome"]) for job in jobs) == [
+        (number, 1, "success") for number in (41, 42, 43)
+    ]
+    assert [messages(runner.job(number)) for number in (41, 42, 43)] == [[], ["one"], ["one"]]
+
+
+def test_repeated_create_gets_the_same_number(runner: Runner, proxy: ScriptedProxy) -> None:
+    proxy.planned.extend([HttpFault.LOSE_RESPONSE] * 3)
+    assert runner.with_url(proxy.url).run("--", "echo", "one").stderr == b""
+    kinds = [(event["key"], event["type"][1]) for event in runner.member.read_log()["events"]]
+    assert kinds == [("/job/1", "create"), ("/job/1", "progress"), ("/job/1", "finish")]
+
+
 def test_failure_has_code_and_last_line_of_stderr(runner: Runner) -> None:
     command = "echo first >&2; echo 'disk full ' >&2; echo >&2; echo out; exit 3"
     assert runner.run("--id", "1", "--", "bash", "-c", command).returncode == 3
