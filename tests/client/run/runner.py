@@ -66,10 +66,10 @@ class Runner:
         """The events of a job."""
         return [event for event in self.member.read_log()["events"] if event["key"] == f"/job/{number}"]
 
-    def await_finish(self, number: int) -> Any:
-        """Wait for the end of a job."""
-        query = {"types": "job/finish/*", "keys": f"/job/{number}", "timeout": f"{TIMEOUT_S}s"}
-        [event] = self.member.get("/events", params=query).json()["eventSnapshots"]
+    def await_event(self, number: int, name: str) -> Any:
+        """Wait for the first event of a kind, and return its payload."""
+        query = {"types": f"job/{name}/*", "keys": f"/job/{number}", "timeout": f"{TIMEOUT_S}s"}
+        event, *_ = self.member.get("/events", params=query).json()["eventSnapshots"]
         return event["payload"]["data"]
 
     def with_url(self, url: str) -> "Runner":

@@ -52,9 +52,7 @@ def test_lines_are_reported_while_the_command_runs(runner: Runner) -> None:
         assert running.stdin is not None
         running.stdin.write(b"first\n")
         running.stdin.flush()
-        query = {"types": "job/progress/*", "timeout": f"{TIMEOUT_S}s"}
-        [event] = runner.member.get("/events", params=query).json()["eventSnapshots"]
-        assert event["payload"]["data"]["log"]["message"] == "first"
+        assert runner.await_event(1, "progress")["log"]["message"] == "first"
         assert runner.job(1)["state"] == "created"
         running.communicate(b"second", timeout=TIMEOUT_S)
     assert messages(runner.job(1)) == ["first", "second"]

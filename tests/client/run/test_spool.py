@@ -6,6 +6,8 @@ import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pytest
+
 from tests.client.run.runner import (
     Runner,
     children_of,
@@ -16,6 +18,7 @@ from tests.client.run.runner import (
     wait_until,
 )
 from tests.client.shell import shell_for
+from tests.fault_proxy import HttpFault, ScriptedProxy
 from tests.serving import TIMEOUT_S, run_server
 
 AWAY = "http://127.0.0.1:1"
@@ -78,9 +81,9 @@ def test_spool_is_private_and_has_no_token(runner: Runner) -> None:
 def test_killed_run_is_reported_by_its_sender(runner: Runner) -> None:
     with runner.start("--id", "1", "--", "cat") as running:
         _type_line(running)
-        wait_until(lambda: runner.spooled)
+        assert runner.await_event(1, "progress")["log"]["message"] == "started"
         running.kill()
-        assert runner.await_finish(1)["message"] == LOST
+        assert runner.await_event(1, "finish")["message"] == LOST
     assert messages(runner.job(1)) == ["started"]
     wait_until(lambda: runner.spooled == [])
 
@@ -105,6 +108,18 @@ def test_active_run_is_not_sent_by_others(runner: Runner) -> None:
         assert runner.run("--flush").stdout == b"0 sent, 1 left\n"
         running.communicate(timeout=TIMEOUT_S)
     assert runner.job(1)["result"]["message"] == "exit code 0"
+
+
+@pytest.mark.parametrize("answered", range(4))
+def test_sender_killed_after_lost_response_writes_once(answered: int, runner: Runner, proxy: ScriptedProxy) -> None:
+    """The server has written the request, but the sender was killed before it knew."""
+    proxied = runner.with_url(proxy.url)
+    proxy.planned.extend([None] * answered + [HttpFault.LOSE_RESPONSE] * 1000)
+    proxied.run("--wait", "0.8", "--", "bash", "-c", "echo one; read -t 0.6 <> <(:); echo two")
+    proxy.planned.clear()
+    proxied.run("--flush")
+    kinds = [event["type"][1] for event in runner.member.read_log()["events"]]
+    assert (kinds, runner.spooled) == (["create", "progress", "progress", "finish"], [])
 
 
 def test_concurrent_calls_send_each_event_once(runner: Runner) -> None:
