@@ -107,7 +107,7 @@ class OutputBuffer:
         self.has_output.set()
 
     def take(self) -> Chunk | None:
-        """The oldest chunk, or None if there is none now."""
+        """The oldest chunk, or None if the buffer is empty."""
         with self._lock:
             filled = [stream for stream in self._streams.values() if stream.chunks]
             if not filled:

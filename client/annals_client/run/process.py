@@ -79,7 +79,7 @@ def start(command: list[str], mask: Set[int], *, captures_output: bool) -> Proce
 def fork_sender(wake: int, status: int, unused: Sequence[int], send: Callable[[int, int], int]) -> int:
     """Fork a process that calls `send` with both pipes, and return its pid. Call it before any thread starts.
 
-    The process has a session of its own, so that the terminal's signals do not end it, and has none of our streams.
+    It starts a new session, so that the terminal's signals do not end it, and holds none of our streams.
     """
     pid = os.fork()
     if pid:

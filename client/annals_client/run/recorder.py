@@ -32,7 +32,7 @@ class RecordReader:
         """The rest of the last chunk."""
 
     def next(self) -> Record | None:
-        """The next complete line, or None if there is none now."""
+        """The next complete line, or None if the buffer has none."""
         while True:
             for record in self._lines:
                 return record

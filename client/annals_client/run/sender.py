@@ -141,7 +141,7 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
     path = Path(os.fsdecode(_read_line(wake)))
     own = SpooledRun(path) if path.name else None
     if own is not None:
-        own.lock_sender()
+        own.lock_sender(wait=True)  # Another sender may just be finding out that this run is active.
     try:
         # Without retries in the client, so that problems are known at once. `_follow` retries.
         sender = Sender(destination, spools, RetryPolicy(RESPONSE_TIMEOUT_S, jitter=lambda _: math.inf))

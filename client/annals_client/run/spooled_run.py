@@ -80,8 +80,8 @@ class SpooledRun:
     def lock_owner(self, *, wait: bool = False) -> bool:
         return self._lock("owner.lock", wait)
 
-    def lock_sender(self) -> bool:
-        return self._lock("sender.lock", wait=False)
+    def lock_sender(self, *, wait: bool = False) -> bool:
+        return self._lock("sender.lock", wait)
 
     def release(self) -> None:
         for lock in self._locks.values():
@@ -107,7 +107,7 @@ class SpooledRun:
     # Recorder
 
     def append(self, next_record: Callable[[], Record | None]) -> bool:
-        """Append records until the batch is full, or until there is none. True if it is full."""
+        """Append records until the batch is full, or until the first None. True if the batch is full."""
         encoded: list[bytes] = []
         while not self._is_batch_full():
             record = next_record()

@@ -1,4 +1,4 @@
-"""Run `annals run` in a subprocess, with a spool of its own."""
+"""Run `annals run` in a subprocess, with a separate spool."""
 
 import socket
 import subprocess

@@ -86,6 +86,40 @@ def test_command_has_our_signal_settings(runner: Runner) -> None:
     assert [mask & 0x7FFFFFFF for mask in masks] == [0, 0]
 
 
+def test_signals_without_their_sender_are_received() -> None:
+    script = """
+import os, signal
+from annals_client.run import signals
+signals.block()
+print(signals.wait_without_sender(0.01))
+os.kill(os.getpid(), signal.SIGTERM)
+print(*signals.wait_without_sender(None))
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "None\n15 False\n"
+
+
+def test_full_pipe_of_the_reader_is_waited_for(runner: Runner) -> None:
+    """Some programs make our standard output non-blocking, because it is also theirs."""
+    source, target = os.pipe()
+    os.set_blocking(target, False)
+    data = os.urandom(500_000)
+    with subprocess.Popen(
+        [BIN / "annals", "run", "--id", "1", "--", "cat"],
+        cwd=ROOT,
+        env=runner.environment,
+        stdin=subprocess.PIPE,
+        stdout=target,
+    ) as running:
+        os.close(target)
+        assert running.stdin is not None
+        running.stdin.write(data)
+        running.stdin.close()
+        with os.fdopen(source, "rb") as reader:
+            assert reader.read() == data
+    assert running.returncode == 0
+
+
 def test_timeout_ends_the_command(runner: Runner) -> None:
     done = runner.run("--id", "1", "--timeout", "0.2s", "--", "bash", "-c", "echo waiting >&2; exec sleep 60")
     assert done.returncode == 124

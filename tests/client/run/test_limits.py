@@ -159,10 +159,10 @@ def test_prune_drops_output_before_runs(tmp_path: Path, monkeypatch: pytest.Monk
     assert all(created.finished() is not None for created in folder.runs())
 
 
-def test_spool_of_another_user_is_not_used(tmp_path: Path) -> None:
+def test_spool_of_another_user_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = Spool(tmp_path)
     _ended(folder)
-    os.chown(tmp_path / "runs", 12345, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert folder.runs() == []
     with pytest.raises(PermissionError, match="belongs to another user"):
         folder.create_run(DESCRIPTION)
