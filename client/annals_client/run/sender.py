@@ -9,7 +9,7 @@ import math
 import os
 import select
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from enum import Enum, auto
 from pathlib import Path
@@ -27,7 +27,7 @@ from annals_client.synchronous import Annals
 from annals_client.values import Published
 
 RESPONSE_TIMEOUT_S = 10.0
-MIN_RETRY_INTERVAL_S = 0.1
+MIN_RETRY_INTERVAL_S = 0.2
 MAX_RETRY_INTERVAL_S = 10.0
 ORPHAN_TIMEOUT_S = 60.0
 """How long a sender goes on after its `annals run` was killed."""
@@ -64,19 +64,30 @@ class Sender:
         )
 
     def send_older(self, own: Path | None = None) -> Flushed:
-        """Send all runs except `own`. Raises `Unavailable`. Runs that the server refuses stay in the spool."""
+        """Send all runs except `own`. Runs that the server refuses stay in the spool.
+
+        Raises `Unavailable` after two failures in a row: a single one may be due to the run.
+        """
         sent, left, refusal = 0, 0, None
+        failure: Unavailable | None = None
         for run in [run for spool in self._spools for run in spool.runs() if run.path != own]:
             try:
                 progress = self._send_run(run)
                 sent += progress is Progress.DONE
                 left += progress is Progress.SKIPPED and run.path.exists()
+                failure = None
+            except Unavailable as error:
+                if failure is not None:
+                    raise
+                left, failure = left + 1, error
             except (Refused, Unexpected) as error:
                 left, refusal = left + 1, error
                 if isinstance(error, NotAllowed):
                     break
             finally:
                 run.release()
+        if failure is not None:
+            raise failure
         return Flushed(sent, left, refusal)
 
     def send(self, run: SpooledRun) -> Progress:
@@ -138,53 +149,88 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
     os.set_blocking(status, False)
     for spool in spools:
         spool.prune()
-    path = Path(os.fsdecode(_read_line(wake)))
-    own = SpooledRun(path) if path.name else None
-    if own is not None:
-        own.lock_sender(wait=True)  # Another sender may just be finding out that this run is active.
+    path = _read_line(wake)
     try:
-        # Without retries in the client, so that problems are known at once. `_follow` retries.
+        # Without retries in the client, so that problems are known at once. The follower retries.
         sender = Sender(destination, spools, RetryPolicy(RESPONSE_TIMEOUT_S, jitter=lambda _: math.inf))
-        return _follow(sender, own, wake, lambda problem: _write_line(status, problem))
+        if not path:  # The recorder could not create a run.
+            sender.send_older()
+            return 0
+        own = SpooledRun(Path(os.fsdecode(path)))
+        own.lock_sender(wait=True)  # Another sender may just be finding out that this run is active.
+        return _Follower(sender, own, wake, status).run()
     except CLIENT_ERRORS as error:
         _write_line(status, str(error))
         return 1
 
 
-def _follow(sender: Sender, own: SpooledRun | None, wake: int, warn: Callable[[str], None]) -> int:
-    are_older_sent = False
-    retry_s = MIN_RETRY_INTERVAL_S
-    orphaned_at: float | None = None
-    while True:
-        timeout_s: float | None = None
+class _Follower:
+    """Sends the older runs, and its own run while it is recorded."""
+
+    def __init__(self, sender: Sender, own: SpooledRun, wake: int, status: int) -> None:
+        self._sender = sender
+        self._own = own
+        self._wake = wake
+        self._status = status
+        self._are_older_sent = False
+        self._retry_s = MIN_RETRY_INTERVAL_S
+        self._has_ended = False
+
+    def run(self) -> int:
+        while not self._attempt():
+            if not self._wait():
+                return self._end_killed_run()
+        return 0
+
+    def _attempt(self) -> bool:
+        """Send all there is. True if the own run is complete."""
+        failure: Unavailable | None = None
         try:
-            if not are_older_sent:
-                sender.send_older(None if own is None else own.path)
-                are_older_sent = True
-            if own is None or sender.send(own) is Progress.DONE:
-                return 0
-            retry_s = MIN_RETRY_INTERVAL_S
+            if not self._are_older_sent:
+                self._sender.send_older(self._own.path)
+                self._are_older_sent = True
+        except Unavailable as error:  # It may be due to the older runs, so the own run is tried, too.
+            failure = error
+        try:
+            if self._sender.send(self._own) is Progress.DONE:
+                return True
         except Unavailable as error:
-            warn(str(error))
-            timeout_s = retry_s
-            retry_s = min(retry_s * 2, MAX_RETRY_INTERVAL_S)
-        if orphaned_at is None:
-            if _wait(wake, timeout_s):
-                continue
-            # `annals run` was killed. A regular end kills this process.
-            orphaned_at = time.monotonic()
-            if own is not None and own.lock_owner(wait=True):
-                own.recover(events.LOST_MESSAGE)
-        elif time.monotonic() - orphaned_at > ORPHAN_TIMEOUT_S:
-            return 1
+            failure = error
+        if failure is None:
+            self._retry_s = 0
         else:
-            time.sleep(timeout_s or 0)
+            _write_line(self._status, str(failure))
+            self._retry_s = min(max(self._retry_s * 2, MIN_RETRY_INTERVAL_S), MAX_RETRY_INTERVAL_S)
+        return False
 
+    def _wait(self) -> bool:
+        """Wait for new work, or after a failure for the end of the pause. False if `annals run` has ended."""
+        ends_at = time.monotonic() + self._retry_s if self._retry_s else None
+        while True:
+            remaining_s = None if ends_at is None else max(ends_at - time.monotonic(), 0)
+            ready, _, _ = select.select([self._wake], [], [], remaining_s)
+            if not ready:
+                return True
+            if not os.read(self._wake, 4096):
+                return False
+            if not self._has_ended and self._own.finished() is not None:
+                # There is little time left, so a long pause ends now.
+                self._has_ended = True
+                self._retry_s = MIN_RETRY_INTERVAL_S
+                return True
+            if ends_at is None:
+                return True
 
-def _wait(wake: int, timeout_s: float | None) -> bool:
-    """Wait for a line from the recorder. False if `annals run` has ended."""
-    ready, _, _ = select.select([wake], [], [], timeout_s)
-    return not ready or os.read(wake, 4096) != b""
+    def _end_killed_run(self) -> int:
+        """Report that `annals run` was killed. After a regular end it kills this process."""
+        ends_at = time.monotonic() + ORPHAN_TIMEOUT_S
+        if self._own.lock_owner(wait=True):
+            self._own.recover(events.LOST_MESSAGE)
+        while not self._attempt():
+            if time.monotonic() > ends_at:
+                return 1
+            time.sleep(self._retry_s)
+        return 0
 
 
 def _read_line(pipe: int) -> bytes:

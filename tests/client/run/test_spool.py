@@ -122,6 +122,28 @@ def test_sender_killed_after_lost_response_writes_once(answered: int, runner: Ru
     assert (kinds, runner.spooled) == (["create", "progress", "progress", "finish"], [])
 
 
+def test_run_that_the_server_cannot_take_does_not_block(runner: Runner, proxy: ScriptedProxy) -> None:
+    """The requests of one older run fail, and those of the newer runs succeed."""
+    for number in (1, 2):
+        runner.with_url(AWAY).run("--id", str(number), "--wait", "0", "--", "true")
+    _redirect_spool(runner, proxy.url)
+    proxy.planned.append(HttpFault.LOSE_REQUEST)
+    done = runner.with_url(proxy.url).run("--id", "3", "--", "true")
+    assert (done.stderr, len(runner.spooled)) == (b"", 1)
+    assert [len(runner.events(number)) for number in (1, 2, 3)] == [0, 2, 2]
+
+
+def test_report_is_sent_when_the_server_is_back(runner: Runner, proxy: ScriptedProxy) -> None:
+    """The pause after many failures ends with the command."""
+    proxy.planned.extend([HttpFault.LOSE_REQUEST] * 1000)
+    with runner.with_url(proxy.url).start("--id", "1", "--", "cat") as running:
+        _type_line(running)
+        wait_until(lambda: len(proxy.requests) >= 3)
+        proxy.planned.clear()
+        assert running.communicate(timeout=TIMEOUT_S) == (b"", b"")
+    assert messages(runner.job(1)) == ["started"]
+
+
 def test_concurrent_calls_send_each_event_once(runner: Runner) -> None:
     _spool(runner, *range(1, 9))
     with ThreadPoolExecutor(6) as threads:
@@ -140,11 +162,11 @@ def _spool(runner: Runner, *numbers: int) -> None:
     _redirect_spool(runner)
 
 
-def _redirect_spool(runner: Runner) -> None:
-    """Change the destination of all spooled runs from `AWAY` to the server."""
+def _redirect_spool(runner: Runner, url: str = "") -> None:
+    """Change the destination of all spooled runs from `AWAY` to the server, or to `url`."""
     for folder in runner.spooled:
         description = folder / "run.json"
-        description.write_text(description.read_text().replace(AWAY, runner.member.server.url))
+        description.write_text(description.read_text().replace(AWAY, url or runner.member.server.url))
 
 
 def _type_line(running: "subprocess.Popen[bytes]") -> None:
