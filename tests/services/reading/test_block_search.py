@@ -14,7 +14,7 @@ from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import Commit, next_commit
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import AnySelection, Selection
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.views.block import BlockId
 from chalicelib.domain.views.record import BLOCKS_VIEW, PROJECTOR, Record
@@ -23,7 +23,7 @@ from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
 from chalicelib.services.reading import block_search
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange
-from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.log_reader import LogReader, _merge_ranges
 from chalicelib.services.reading.scan import SCAN_TIMEOUT_S, PageSpec, collect_page, collect_page_backwards
 from tests.builders import a_commit
 from tests.exactness.stores import CountingLog
@@ -153,6 +153,30 @@ def test_commits_after_reads_only_commits_of_rare_type(installation: Installatio
     run = LogReader(log, installation.views).commits_after(Head(1), rare("late"))
     assert [commit.session for commit in run.commits] == [4_003, 4_004]
     assert log.fetched == 2
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_query_of_key_and_type_reads_blocks_as_needed(installation: Installation, backwards: bool) -> None:
+    """One item has a key, the other one only a type that is common."""
+    selection = AnySelection(items=(Selection(keys=("/never",)), EVERY_TENTH))
+    log = CountingLog(installation.log)
+    reader = LogReader(log, installation.views)
+    if backwards:
+        commits = reader.commits_before(installation.log.head(1), selection)
+    else:
+        commits = reader.commits_after(Head(1), selection).commits
+    selected = (commit.session for commit in commits if any(map(selection.selects, commit.events)))
+    assert list(islice(selected, 2)) == ([5_000, 4_990] if backwards else [10, 20])
+    assert installation.views.blocks <= 4 * LEVELS
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_merged_ranges_are_in_order_without_nested(backwards: bool) -> None:
+    step = -1 if backwards else 1
+    singles = [(3, 3), (5, 5), (8, 8), (12, 12), (20, 20)][::step]
+    blocks = [(1, 1), (5, 8), (12, 13), (14, 17)][::step]
+    expected = [(1, 1), (3, 3), (5, 8), (12, 13), (14, 17), (20, 20)][::step]
+    assert list(_merge_ranges(singles, blocks, backwards)) == expected
 
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
