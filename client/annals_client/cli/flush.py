@@ -19,12 +19,12 @@ def flush(url: str | None, token: str | None, organization: str | None) -> int:
     if not url or not token:
         return _fail("set ANNALS_URL and ANNALS_TOKEN", exits.NOT_ALLOWED)
     spools = spools_of(os.environ)
-    removed = sum(spool.prune() for spool in spools)
-    if removed:
-        sys.stderr.write(f"annals: {removed} reports were too old or too many, and are removed\n")
     try:
+        removed = sum(spool.prune() for spool in spools)
+        if removed:
+            sys.stderr.write(f"annals: {removed} reports were too old or too many, and are removed\n")
         flushed = Sender(Destination(url, token, organization), spools, RetryPolicy(FLUSH_TIMEOUT_S)).send_older()
-    except CLIENT_ERRORS as error:
+    except (*CLIENT_ERRORS, OSError) as error:
         return _fail(str(error), exits.exit_code(error))
     sys.stdout.write(f"{flushed.sent} sent, {flushed.left} left\n")
     return exits.OK if flushed.refusal is None else _fail(str(flushed.refusal), exits.exit_code(flushed.refusal))

@@ -5,6 +5,7 @@ Locks: `OutputBuffer._lock` protects its fields. It is never held during I/O, so
 stream. No other lock is taken while it is held.
 """
 
+import contextlib
 import fcntl
 import os
 import select
@@ -140,7 +141,8 @@ def relay(output: Output, buffer: OutputBuffer, stop: int) -> None:
         data = os.read(output.source, READ_BYTES if remaining is None else min(READ_BYTES, remaining))
         if not data or not _write(output.target, data):
             break
-        buffer.feed(output.name, data)
+        with contextlib.suppress(Exception):  # A failure of the report must not block the command.
+            buffer.feed(output.name, data)
         remaining = None if remaining is None else remaining - len(data)
     # The command gets SIGPIPE if it writes more, as if it wrote to our reader directly.
     os.close(output.source)

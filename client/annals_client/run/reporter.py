@@ -12,11 +12,13 @@ from collections.abc import Callable, Sequence
 from annals_client.run import signals
 from annals_client.run.destination import Destination
 from annals_client.run.output import OutputBuffer, relay
-from annals_client.run.process import Children, Output, Result, fork_sender
+from annals_client.run.process import TIMED_OUT, Children, Output, Result, fork_sender
 from annals_client.run.recorder import Recorder
 from annals_client.run.spool import Spool, spools_of
 from annals_client.run.spooled_run import Description
 
+READER_TIMEOUT_S = 1.0
+"""How long the reader of our output may take for the rest if the command has timed out."""
 RECORD_TIMEOUT_S = 2.0
 """How long the end of the run may take to be written to the spool."""
 KILL_GRACE_S = 1.0
@@ -49,11 +51,14 @@ class Reporter:
         self._recorder.start()
 
     def finish(self, result: Result) -> None:
-        """Pass on the rest of the output, and record the end. A signal ends the wait for a reader of our output."""
+        """Pass on the rest of the output, and record the end.
+
+        It waits for a slow reader of our output, as the command would, but not after a timeout or a signal.
+        """
         os.close(self._stop)
         while not all(end.is_set() for end in self._relay_ends):
-            received = signals.wait(None)
-            if received is not None and received.number in signals.FORWARDED:
+            received = signals.wait(READER_TIMEOUT_S if result.code == TIMED_OUT else None)
+            if received is None or received.number in signals.FORWARDED:
                 break
         last_line = "" if result.is_success else self._buffer.last_line("stderr")
         message = f"{result.message}: {last_line}" if last_line else result.message

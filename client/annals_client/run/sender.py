@@ -147,10 +147,10 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
     The last problem is written to the pipe `status`. Returns an exit code: 0 if the run is complete.
     """
     os.set_blocking(status, False)
-    for spool in spools:
-        spool.prune()
-    path = _read_line(wake)
     try:
+        for spool in spools:
+            spool.prune()
+        path = _read_line(wake)
         # Without retries in the client, so that problems are known at once. The follower retries.
         sender = Sender(destination, spools, RetryPolicy(RESPONSE_TIMEOUT_S, jitter=lambda _: math.inf))
         if not path:  # The recorder could not create a run.
@@ -159,7 +159,7 @@ def follow_run(destination: Destination, spools: Sequence[Spool], wake: int, sta
         own = SpooledRun(Path(os.fsdecode(path)))
         own.lock_sender(wait=True)  # Another sender may just be finding out that this run is active.
         return _Follower(sender, own, wake, status).run()
-    except CLIENT_ERRORS as error:
+    except (*CLIENT_ERRORS, OSError) as error:
         _write_line(status, str(error))
         return 1
 

@@ -127,6 +127,12 @@ def test_timeout_ends_the_command(runner: Runner) -> None:
     assert runner.job(1)["result"] == {"success": "0", "message": message}
 
 
+def test_timeout_does_not_wait_for_a_stopped_reader(runner: Runner) -> None:
+    with runner.start("--id", "1", "--timeout", "0.3", "--", "yes") as running:
+        assert running.wait(TIMEOUT_S) == 124
+    assert runner.job(1)["result"]["message"] == "timed out after 0.3, killed by SIGTERM"
+
+
 def test_timeout_kills_a_command_that_ignores_term(runner: Runner) -> None:
     options = ("--id", "1", "--timeout", "0.3", "--kill-after", "0.1")
     ignore = "trap '' TERM; while :; do read -t 60 <> <(:); done"
