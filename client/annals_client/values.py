@@ -116,6 +116,8 @@ class Published:
     """Whether an earlier request with the same key wrote the events."""
     position: int | None = None
     """The position of the last event."""
+    ids: tuple[int, ...] = ()
+    """The numbers that the server has assigned to the jobs of `create` events without `id`, in their order."""
 
 
 @dataclass(frozen=True, slots=True)
