@@ -4,10 +4,11 @@ Threads: any thread may call `precheck`, `head` and `deadline`. The attempts of 
 `_heads`, `_next_counts` and `_contention_level` are shared without a lock: a stale value only costs a retry.
 """
 
+import math
 import random
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from chalicelib.domain.backoff import Backoff
@@ -46,6 +47,8 @@ FAIRNESS_WINDOW_S = 4.0
 MIN_BACKOFF_FACTOR = 0.05
 """Smallest factor by which waiting shrinks the pauses."""
 APPEND_TIMEOUT_S = 10.0
+CONDITION_TIMEOUT_S = 15.0
+"""How long one append condition may be checked, including the time it waits for a thread."""
 COUNT_INTERVAL_S = 60.0
 """Pause between attempts to count the events of a log, if too many of its commits are not projected yet."""
 
@@ -65,7 +68,7 @@ class Appender:
         reader: LogReader | None = None,
         measure: Measure = ignore_metric,
         rng: random.Random | None = None,
-        remaining_s: Callable[[], float] = lambda: APPEND_TIMEOUT_S,
+        remaining_s: Callable[[], float] = lambda: math.inf,
         receipts: Receipts | None = None,
     ) -> None:
         self._log = log
@@ -87,13 +90,18 @@ class Appender:
         """Write one request. Raises the reason if it is refused."""
         return unwrap(self.append_group([self.precheck(append)])[0])
 
-    def precheck(self, append: Append) -> Append:
+    def precheck(self, append: Append, deadline: float | None = None) -> Append:
         """Check the condition of `append` against the whole log, and note in the result how far it was checked.
 
-        This may read a long log. Only the commits after it then have to be checked while writing.
+        This may read a long log. Only the commits after it then have to be checked while writing. Raises `Busy` after
+        `deadline`, which is `condition_deadline` of now if there is none.
         """
         condition = append.condition
-        if condition is None or self.has_receipt(append.server, append.idempotency_key):
+        if condition is None:
+            return append
+        deadline = self.condition_deadline() if deadline is None else deadline
+        self._check_time(deadline)
+        if self.has_receipt(append.server, append.idempotency_key):
             return append
         if condition.after_position is not None:
             after = self._reader.event_id_at(append.server, condition.after_position)
@@ -110,13 +118,17 @@ class Appender:
         start = self._reader.position_at(append.server, condition.after)
         run = self._reader.commits_after(start, condition.fail_if_events_match)
         try:
-            end = _reject_match(condition, run.commits) or run.complete_to
+            end = _reject_match(condition, self._until(deadline, run.commits)) or run.complete_to
         except ConditionFailed:
             # The match may be this very request, if it was written after the receipt was looked up.
             if self.has_receipt(append.server, append.idempotency_key):
                 return append
             raise
         return append._replace(verified_head=end if end.session > run.complete_to.session else run.complete_to)
+
+    def condition_deadline(self) -> float:
+        """Monotonic time until which the condition of a request that arrives now is checked."""
+        return self.monotonic() + min(CONDITION_TIMEOUT_S, self._remaining_s())
 
     def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
         """Write several requests in one transaction, each as its own session. Returns the outcomes in order.
@@ -288,6 +300,19 @@ class Appender:
             if tail:
                 plan.tails[head.server] = tail
         return tail[bisect_right(tail, head.session, key=lambda commit: commit.session) :]
+
+    def _until(self, deadline: float, commits: Iterable[Commit]) -> Iterator[Commit]:
+        """The commits. Raises `Busy` once the deadline has passed."""
+        for commit in commits:
+            self._check_time(deadline)
+            yield commit
+
+    def _check_time(self, deadline: float) -> None:
+        if self.monotonic() > deadline:
+            raise Busy(
+                "the append condition took too long to check. Nothing was written. Retry, and give the position up to"
+                " which you have read as `after`"
+            )
 
     def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
         """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""
