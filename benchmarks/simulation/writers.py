@@ -93,7 +93,7 @@ class Simulation:
             reader,
             self.statistics.measure,
             self.rng,
-            receipts=ProjectedReceipts(reader, self.views, time.clock),
+            receipts=ProjectedReceipts(reader, self.views.receipts, time.clock),
         )
 
     def texts(self) -> tuple[str, ...]:

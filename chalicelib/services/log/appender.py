@@ -101,8 +101,11 @@ class Appender:
             return append
         deadline = self.condition_deadline() if deadline is None else deadline
         self._check_time(deadline)
-        if self.has_receipt(append.server, append.idempotency_key):
-            return append
+        if append.idempotency_key is not None:
+            # A later commit with the key is found when the append is planned.
+            head = self.head(append.server)
+            if self.has_receipt(append.server, append.idempotency_key, head):
+                return append
         if condition.after_position is not None:
             after = self._reader.event_id_at(append.server, condition.after_position)
             condition = condition.model_copy(update={"after": after})
@@ -172,6 +175,7 @@ class Appender:
         else:
             self._contention_level = min(max(write.backoff_step - CONTENTION_DECAY, 0), MAX_CONTENTION_LEVEL)
             self._heads.update(plan.new_heads)
+            self._receipts.remember(plan.commits)
             self._count(plan)
             return plan.outcomes
         return None
@@ -226,12 +230,12 @@ class Appender:
         return plan
 
     def _plan_keyed_append(self, append: Append, plan: WritePlan, group: Sequence[Append]) -> Outcome:
-        # Before the keys are looked up: a commit in between must not go unnoticed. The write covers later commits.
-        self._base_head(append.server, plan)
+        # Keys are looked up in the commits up to this head. The conditional write covers later commits.
+        base_head = self._base_head(append.server, plan)
         if append.server not in plan.receipts:
             # All keys of the group at once, because on AWS each lookup is several calls.
             keys = {each.idempotency_key for each in group if each.server == append.server and each.idempotency_key}
-            plan.receipts[append.server] = self._receipts.receipts(append.server, keys)
+            plan.receipts[append.server] = self._receipts.receipts(append.server, keys, base_head)
         try:
             return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
@@ -259,9 +263,9 @@ class Appender:
             raise BadInput("a request with this Idempotency-Key was written, but its events are no longer kept")
         return Appended(commit, replayed=True)
 
-    def has_receipt(self, server: int, key: str | None) -> bool:
-        """Whether a request with this idempotency key was written within 24 hours."""
-        receipt = None if key is None else self._receipts.receipts(server, {key}).get(key)
+    def has_receipt(self, server: int, key: str | None, head: Head | None = None) -> bool:
+        """Whether a request with this idempotency key was written within 24 hours, up to `head` if there is one."""
+        receipt = None if key is None else self._receipts.receipts(server, {key}, head).get(key)
         return receipt is not None and receipt.is_valid(self._clock())
 
     def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
