@@ -63,6 +63,9 @@ class Receipts(Protocol):
         With `head`, uses in later commits may be missing.
         """
 
+    def read_end(self, server: int) -> Head | None:
+        """Read the commits of the log that are not known yet, and return the last one. None if that is no use."""
+
     def remember(self, commits: Sequence[Commit]) -> None:
         """Take note of commits of one log that this process has written, in order. They need not be read again."""
 

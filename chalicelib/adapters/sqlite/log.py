@@ -100,6 +100,9 @@ class SqliteLog:
         del head
         return {key: receipt for key in keys if (receipt := self.receipt(server, key)) is not None}
 
+    def read_end(self, server: int) -> None:
+        """Implements `Receipts`. The keys are indexed."""
+
     def remember(self, commits: Sequence[Commit]) -> None:
         """Implements `Receipts`. The keys are indexed."""
 

@@ -25,7 +25,7 @@ from chalicelib.domain.errors import (
 )
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
-from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.append import RECEIPT_TTL_S, Append, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Appended, Commit, next_commit, verify_contiguous
 from chalicelib.domain.log.outcome import Outcome, unwrap
 from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
@@ -187,7 +187,9 @@ class Appender:
     def head(self, server: int) -> Head:
         """The cached head of the log, which may be stale. Its position is known, unless counting takes too long."""
         head = self._heads.get(server)
-        if head is None or (head.position is None and self._is_count_due(server)):
+        # Retention may have deleted all commits after a head of more than a day. A new one must not reuse their number.
+        is_old = head is not None and 0 < head.last_event_id < (self._clock() - RECEIPT_TTL_S * 1000) * 1000
+        if head is None or is_old or (head.position is None and self._is_count_due(server)):
             head = self._log.head(server)
             if head.position is None and self._is_count_due(server):
                 head = head._replace(known_position=self._reader.count_events(head))
@@ -230,6 +232,11 @@ class Appender:
         return plan
 
     def _plan_keyed_append(self, append: Append, plan: WritePlan, group: Sequence[Append]) -> Outcome:
+        if append.server not in plan.base_heads and append.server not in self._heads:
+            # After a lost put, one read gets the head and the keys of the commits in between.
+            end = self._receipts.read_end(append.server)
+            if end is not None and end.position is not None:
+                self._heads[append.server] = end
         # Keys are looked up in the commits up to this head. The conditional write covers later commits.
         base_head = self._base_head(append.server, plan)
         if append.server not in plan.receipts:

@@ -87,6 +87,18 @@ class ProjectedReceipts:
         unknown = [key for key in keys if key not in found and not is_later(key, recent.latest_key_ms, now_ms)]
         return {**found, **self._look_up(recent, unknown)} if unknown else found
 
+    def read_end(self, server: int) -> Head | None:
+        """None if no keys of the log are remembered, or if their commits were deleted."""
+        with self._lock:
+            recent = self._logs.get(server)
+        if recent is None:
+            return None
+        try:
+            self._read_tail(recent, ())
+        except (CommitsDeleted, LogBroken):
+            return None  # The next lookup starts over.
+        return recent.end
+
     def remember(self, commits: Sequence[Commit]) -> None:
         with self._lock:
             for commit in commits:

@@ -142,8 +142,8 @@ def test_lost_put_reads_the_commits_between(process: Process, tables: Tables, ca
     first = other.append(key)
     calls.clear()
     assert process.append(key) == Appended(first.commit, replayed=True)
-    assert calls.names[0] == "PutItem"
-    assert calls.names.count("PutItem") == 1
+    # The put, the commits in between, and the commit of the key.
+    assert calls.names == ["PutItem", "Query", "Query"]
     calls.clear()
     process.append(process.new_key())
     assert calls.names == ["PutItem"]
@@ -179,3 +179,19 @@ def test_uuid7_that_version_0_1_0_has_stored_is_found(process: Process, tables: 
     process.project()
     process.start()
     assert process.append(key).replayed
+
+
+def test_idle_process_reuses_no_session_that_retention_deleted(process: Process, tables: Tables) -> None:
+    """Another process has written meanwhile, the views have its commits, and DynamoDB has deleted all of them."""
+    other = Process(tables, process.now_ms)
+    for _ in range(3):
+        other.append(other.new_key())
+    other.project()
+    for session in range(1, 5):
+        key = {"server": {"N": "1"}, "session": {"N": f"{session}"}}
+        tables.client.call("DeleteItem", {"TableName": tables.log, "Key": key})
+    process.log._retention_s = RECEIPT_STORED_S
+    process.now_ms += DAY_MS + SECOND_MS
+    assert process.append(process.new_key()).commit.session == 5
+    process.now_ms += SECOND_MS
+    assert process.append("opaque").commit.session == 6
