@@ -117,7 +117,7 @@ class Published:
     position: int | None = None
     """The position of the last event."""
     ids: tuple[int, ...] = ()
-    """The numbers that the server has assigned to the jobs of `create` events without `id`, in their order."""
+    """With the vocabulary `job`: the ids of the jobs that were created without an id, in order."""
 
 
 @dataclass(frozen=True, slots=True)
