@@ -108,6 +108,8 @@ class Settings:
     """Origins whose web pages may use the API. `*` for all."""
     slack_hosts: tuple[str, ...]
     """Hosts that webhooks may use."""
+    webhook_hosts: tuple[str, ...]
+    """Hosts of webhooks that may have private addresses and need no encryption."""
     templates_path: Path | None
     """Directory of templates that override the built-in ones."""
     public_url: str
@@ -173,6 +175,7 @@ class Settings:
             mail_title=get("MAIL_TITLE") or "Annals",
             cors_origins=frozenset(origin.rstrip("/") for origin in _names(get("CORS_ORIGINS") or "")),
             slack_hosts=tuple(sorted(_names(get("SLACK_HOSTS") or "hooks.slack.com"))),
+            webhook_hosts=tuple(sorted(_names(get("WEBHOOK_HOSTS") or ""))),
             templates_path=Path(get("TEMPLATES_PATH") or "") if get("TEMPLATES_PATH") else None,
             public_url=get("PUBLIC_URL") or "",
             time_zone=get("TIME_ZONE") or "UTC",

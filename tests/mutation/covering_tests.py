@@ -22,6 +22,7 @@ _EXTRA: Mapping[str, Sequence[str]] = {
     "chalicelib/adapters/slack": ["tests/adapters/channels"],
     "chalicelib/adapters/sqlite": ["tests/adapters/sqlite", "tests/adapters/contract", "tests/faults"],
     "chalicelib/adapters/templates": ["tests/adapters/channels"],
+    "chalicelib/adapters/webhooks": ["tests/adapters/channels", "tests/notifications/test_webhooks.py"],
     "chalicelib/domain/exports": ["tests/services/exports", "tests/server/test_export.py"],
     "chalicelib/domain/notifications": ["tests/services/notifications", "tests/notifications"],
     "chalicelib/domain/objects": ["tests/services/objects", "tests/http/test_snapshots.py"],

@@ -22,6 +22,19 @@ class SlackPreview(TypedDict):
     json: dict[str, Any]
 
 
+class EventPreview(TypedDict):
+    """The CloudEvent that would be posted to a webhook, or the detail of the event for an event bus."""
+
+    json: dict[str, Any]
+
+
+class ApprisePreview(TypedDict):
+    """The message that would be sent with Apprise."""
+
+    subject: str
+    body: str
+
+
 class AppPreview(TypedDict):
     """The message that would be added to the inboxes of users."""
 
@@ -36,7 +49,7 @@ class Preview(TypedDict):
     event: Event
     wouldTell: bool
     why: str | None
-    message: MailPreview | SlackPreview | AppPreview
+    message: MailPreview | SlackPreview | EventPreview | AppPreview | ApprisePreview
 
 
 class Tested(TypedDict):
