@@ -151,7 +151,7 @@ clean:
 	@$(BIN)/python $(PIP) install -r requirements-cloud.txt
 	@touch $@ .venv/embedded
 
-.venv/dev: requirements-dev.txt requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
+.venv/dev: requirements-dev.txt requirements-apprise.txt requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
 	@echo "Installing development dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-dev.txt
 	@touch $@ .venv/embedded .venv/cloud

@@ -5,9 +5,13 @@ Imported only where they are needed, because loading Jinja2 takes long.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
+from chalicelib.adapters.apprise.client import AppriseSender
+from chalicelib.adapters.apprise.client import check_urls as check_apprise_urls
+from chalicelib.adapters.aws.client import EVENTBRIDGE
+from chalicelib.adapters.event_bus import EventBus, find_bus
 from chalicelib.adapters.mail.message import MISSING_ADDRESS, normalize_address, parse_addresses
 from chalicelib.adapters.slack.webhook import SlackPoster, check_url
 from chalicelib.adapters.templates.renderer import TemplateRenderer
@@ -83,14 +87,25 @@ class _Destinations:
         check_webhook_url(url, self.settings.webhook_hosts)
 
     def check_apprise_urls(self, urls: Sequence[str]) -> None:
-        raise ValueError("channel: 'apprise' is not available on this installation")
+        if self.settings.store != "sqlite":
+            raise ValueError("channel: 'apprise' is available only on one machine, not on AWS; use a webhook")
+        check_apprise_urls(urls, self.settings.webhook_hosts)
 
     def check_event_bus(self, bus: str) -> None:
-        raise ValueError("channel: 'eventbridge' is not available on this installation")
+        if self.settings.store == "sqlite":
+            raise ValueError("channel: 'eventbridge' is available only on AWS, not on one machine; use a webhook")
+        if not bus:
+            raise ValueError("config.bus: the name or ARN of an event bus")
+        find_bus(bus, self.settings.event_buses)
 
 
 def _optional_channels(settings: Settings) -> OptionalChannels:
-    return OptionalChannels(webhook=WebhookPoster(settings.webhook_hosts))
+    webhook = WebhookPoster(settings.webhook_hosts)
+    if settings.store == "sqlite":
+        return OptionalChannels(webhook, apprise=AppriseSender(settings.webhook_hosts))
+    from chalicelib.wiring.on_aws import service_client  # noqa: PLC0415  (not on one machine)
+
+    return OptionalChannels(webhook, event_bus=EventBus(partial(service_client, EVENTBRIDGE), settings.event_buses))
 
 
 def _defaults(settings: Settings) -> MessageDefaults:

@@ -197,6 +197,8 @@ class BusEvent:
     bus: str
     """Name or ARN."""
     detail_type: str
+    at_us: int
+    """Time of the event."""
     json: str
 
 

@@ -30,7 +30,8 @@ def build_event_message(
         if not config.get("bus"):
             raise Undeliverable("No event bus")
         detail = {"id": delivery.id, **data}
-        return BusEvent(delivery.id, str(config["bus"]), _detail_type(event), to_json(detail).decode())
+        text = to_json(detail).decode()
+        return BusEvent(delivery.id, str(config["bus"]), _detail_type(event), event.at_us, text)
     if not config.get("url"):
         raise Undeliverable("No destination URL")
     body = cloud_event(delivery.id, event, data, organization, public_url)
