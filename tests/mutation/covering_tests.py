@@ -15,7 +15,9 @@ GROUPS: Mapping[str, str] = {
 """Mutated folders by name."""
 
 _EXTRA: Mapping[str, Sequence[str]] = {
+    "chalicelib/adapters/apprise": ["tests/adapters/channels/test_apprise.py"],
     "chalicelib/adapters/dynamodb": ["tests/adapters/dynamodb", "tests/adapters/contract"],
+    "chalicelib/adapters/event_bus.py": ["tests/adapters/channels/test_event_bus.py"],
     "chalicelib/adapters/mail": ["tests/adapters/channels"],
     "chalicelib/adapters/queue": ["tests/adapters/channels/test_sqs_outbox.py", "tests/adapters/contract"],
     "chalicelib/adapters/report_pages.py": ["tests/adapters/test_report_pages.py", "tests/http/test_reports.py"],

@@ -23,6 +23,10 @@ def webhook(url: str, **config: Any) -> Json:
     return {"channel": "webhook", "config": {"url": url, **config}}
 
 
+def apprise(*urls: str) -> Json:
+    return {"channel": "apprise", "config": {"urls": urls}}
+
+
 REFUSED: dict[str, tuple[object, str]] = {
     "no channel": ({"config": {}}, "channel"),
     "an unknown channel": (
@@ -71,6 +75,15 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a short secret": (webhook("https://example.org/x", secret="whsec_c2hvcnQ="), "config.secret: a secret is"),
     "a secret without prefix": (webhook("https://example.org/x", secret="A" * 44), "config.secret: a secret is"),
     "a secret that is a number": (webhook("https://example.org/x", secret=7), "config.secret: a secret is"),
+    "Apprise without URLs": ({"channel": "apprise"}, "config.urls: a list of 1 to 20 Apprise URLs"),
+    "Apprise with an unknown URL": (apprise("nowhere://x"), "config.urls: URL 1: not a URL that Apprise knows"),
+    "Apprise with a file": (apprise("ntfys://topic", "file:///etc/passwd"), "config.urls: URL 2: not a URL"),
+    "Apprise on this machine": (apprise("syslog://"), "config.urls: URL 1: 'syslog' is not available"),
+    "Apprise in a private network": (apprise("jsons://10.0.0.1/x"), "'10.0.0.1' is not a public host"),
+    "an event bus on one machine": (
+        {"channel": "eventbridge", "config": {"bus": "default"}},
+        "channel: 'eventbridge' is available only on AWS, not on one machine",
+    ),
     "app without users": ({"channel": "app"}, "config.to: name the users"),
     "app with a list of users": ({"channel": "app", "config": {"to": ["anna"]}}, "config.to"),
     "app with commas only": ({"channel": "app", "config": {"to": " , "}}, "config.to"),

@@ -99,8 +99,8 @@ def _run(request: Mapping[str, Any], timeout_s: float) -> dict[str, Any]:
 
 
 def _environment() -> dict[str, str]:
-    """Only what TLS needs: proxies and keys are left out."""
+    """Only what TLS needs, with the same authorities as the other channels. Proxies and keys are left out."""
     environment = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/nonexistent"}
-    if authorities := os.environ.get("REQUESTS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"):
+    if authorities := os.environ.get("SSL_CERT_FILE") or os.environ.get("REQUESTS_CA_BUNDLE"):
         environment["REQUESTS_CA_BUNDLE"] = authorities
     return environment
