@@ -189,6 +189,7 @@ def read(annals: Installation) -> None:
         "/jobsets/{number}": {"number": "7"},
         "/organizations/{org}/pushy/jobs": {"org": "acme"},
         "/organizations/{org}/pushy/jobs/{job}": {"org": "acme", "job": "deploy"},
+        "/observer-presets": {},
         "/observers": {},
         "/observers/{name}": {"name": "notifies"},
         "/observers/{name}/failures": {"name": "notifies"},

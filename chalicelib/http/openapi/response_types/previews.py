@@ -1,10 +1,33 @@
-"""Responses of the routes that preview and test observers."""
+"""Responses of the routes that help to configure observers: presets, previews, test messages."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from chalicelib.http.openapi.response_types.events import Event
+
+
+class PresetConfiguration(TypedDict):
+    """The part of an observer's configuration that says which events it observes."""
+
+    scope: Literal["global", "private"]
+    types: list[str]
+    filter: NotRequired[str]
+
+
+class ObserverPreset(TypedDict):
+    """A configuration for a common wish, without a channel."""
+
+    name: str
+    title: str
+    description: str
+    configuration: PresetConfiguration
+
+
+class ObserverPresets(TypedDict):
+    """All presets."""
+
+    presets: list[ObserverPreset]
 
 
 class MailPreview(TypedDict):
