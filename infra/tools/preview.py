@@ -8,7 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
-from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
+from chalicelib.domain import vocabularies
+from chalicelib.domain.notifications.delivery import Channel, Delivery
+from chalicelib.domain.notifications.observer import Configuration, Observer
+from chalicelib.services.notifications.event_messages import build_event_message
+from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, sample_event, scope
 
 PAGE = Path("build/preview.html")
 
@@ -61,6 +65,7 @@ def page(templates: TemplateRenderer) -> str:
 
 def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope) -> str:
     others = "".join(card(templates, name, fields) for card in (_slack, _app, _text))
+    others += _event("webhook", "Webhook", name, fields) + _event("eventbridge", "EventBridge", name, fields)
     cards = f'{_mail(templates, name, fields)}<div class="column">{others}</div>'
     return f'<h2 id="{number}">{escape(title)}</h2><div class="row">{cards}</div>'
 
@@ -87,7 +92,20 @@ def _slack(templates: TemplateRenderer, name: str, fields: Scope) -> str:
 
 def _app(templates: TemplateRenderer, name: str, fields: Scope) -> str:
     subject, body = (templates.render("app", name, part, scope(name, fields)) for part in ("subject", "body"))
-    return _card("", "App", subject, f"<pre>{escape(body)}</pre>")
+    return _card("", "App and Apprise", subject, f"<pre>{escape(body)}</pre>")
+
+
+def _event(channel: Channel, title: str, name: str, fields: Scope) -> str:
+    """The JSON for a program."""
+    event = sample_event(name, fields)
+    config = {"url": "https://example.org/hooks", "bus": "default"}
+    observer = Observer("ops", Configuration(channel=channel, config=config), since=0)
+    delivery = Delivery(f"{event.id}/ops", event.id.server, "ops", event.id, event.fields.key or "")
+    native = json.loads(vocabularies.native_text(event))
+    link = scope(name, fields)["link"]
+    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org")
+    text = json.dumps(json.loads(message.json), indent=2, ensure_ascii=False)
+    return _card("", title, "", f"<details><summary>JSON</summary><pre>{escape(text)}</pre></details>")
 
 
 def _card(kind: str, title: str, subject: str, content: str) -> str:

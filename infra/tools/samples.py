@@ -2,6 +2,10 @@
 
 from typing import Any, Final
 
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.vocabularies.job.events import new_event
+
 Scope = dict[str, Any]
 
 _PARAMS = {"branch": "release/2026.11", "environment": "production", "dry_run": "no"}
@@ -66,6 +70,21 @@ OTHER: Final[Scope] = {
     "payload": {"celsius": 3.5, "wind": {"from": "NW", "speed": 12}, "comment": "first frost"},
 }
 """An event that has no template."""
+
+
+_ONLY_IN_TEMPLATES = ("log", "duration")
+"""Variables of a finished job's templates that are not in its event."""
+
+
+def sample_event(name: str, fields: Scope) -> Event:
+    """A stored event with these fields."""
+    if name in SAMPLES:
+        left_out = _ONLY_IN_TEMPLATES if name == "finish" else ()
+        new = new_event({"event": name, **{key: value for key, value in fields.items() if key not in left_out}})
+    else:
+        payload = JsonPayload(type="json", data=fields["payload"])
+        new = NewEvent(type=tuple(fields["type"]), key=fields["key"], payload=payload)
+    return Event(Id(1, 7, 1), 1794805200000001, 1794805200000001, encode(new).decode())
 
 
 def scope(name: str, fields: Scope, link: str = "https://annals.example.org/jobs/4711") -> Scope:

@@ -16,6 +16,11 @@ _DEPLOYED = {
 _ONLY_ONE = {"failIfEventsMatch": {"types": ["deploy/started"], "keys": ["/db"]}, "after": 0}
 _JOB = {"node": "n1", "id": 4800, "type": "backup", "props": {"author": "anna"}}
 _MINE = {"scope": "private", "channel": "app", "events": "create, finish"}
+_PAGER = {
+    "channel": "webhook",
+    "types": ["job/finish/*", "job/clean/*"],
+    "config": {"url": "https://example.org/hooks/annals"},
+}
 _ORDER = "/folder/chain,117"
 
 EXAMPLES = (
@@ -129,15 +134,19 @@ EXAMPLES = (
         body=_MINE,
         status=201,
     ),
+    Example("put_observer", path={"name": "pager"}, body=_PAGER, status=201),
     Example("post_preview", path={"name": "mine"}, body={"configuration": _MINE}),
+    Example("post_preview", path={"name": "pager"}, body={"configuration": _PAGER}),
     Example("post_test", path={"name": "mine"}),
     Example("get_observers"),
+    Example("get_observer_presets"),
     Example("get_observer", path={"name": "mine"}),
     Example("post_replay", path={"name": "mine"}, body={"since": "2026-01-01T00:00:00Z"}),
     Example("get_failures", path={"name": "mine"}, query={"limit": "10"}),
     Example("post_retry", path={"name": "mine"}),
     Example("get_inbox", path={"user": "anna"}, query={"timeout": "5s"}),
     Example("delete_observer", path={"name": "mine"}),
+    Example("delete_observer", path={"name": "pager"}),
     Example("get_objects", path={"collection": "job"}, query={"brief": "yes", "limit": "10", "search": "backup"}),
     Example("get_objects_at_path", path={"collection": "job", "path": "4800"}, query={"at": "9007199254740991"}),
     Example("get_reports"),

@@ -21,6 +21,7 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "get_observer": "one observer: its types are those of one request",
     "put_observer": "one observer: its types are those of the request",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
+    "get_observer_presets": "a constant",
     "get_openapi": "a constant",
 }
 """By operation id."""
