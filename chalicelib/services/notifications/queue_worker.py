@@ -38,10 +38,14 @@ class DeliveryQueue(Protocol):
 
     def state(self, message: DeliveryMessage) -> DeliveryState: ...
 
-    def record_attempt(self, message: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+    def record_attempt(
+        self, message: DeliveryMessage, tries: Tries, seen: DeliveryState, error: str = ""
+    ) -> DeliveryState:
         """Store the tries and return the stored state. `seen` is the state that the caller has read."""
 
-    def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None: ...
+    def record_done(
+        self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState, reason: str = ""
+    ) -> None: ...
 
     def park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         """List the delivery as failed and stop attempting it."""
@@ -141,14 +145,14 @@ class _GroupWorker:
         earlier, now_ms = state.tries_in(message.retry), self.clock()
         put_ms = received.sent_ms
         match advance(message.delivery, earlier, put_ms, self.deliverer, store_attempt, now_ms, self.measure):
-            case TryAgain(tries, _, delay_s):
+            case TryAgain(tries, error, delay_s):
                 if tries != earlier or not is_first_receive:
-                    self.outbox.record_attempt(message, tries, state)
+                    self.outbox.record_attempt(message, tries, state, error)
                 return _limit_receives(received, delay_s)
             case Park(tries, error):
                 self._park(message, tries, error, state)
-            case Done(result):
-                self._record_done(message, result, state)
+            case Done(result, reason):
+                self._record_done(message, result, reason, state)
         return None
 
     def _park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
@@ -157,13 +161,15 @@ class _GroupWorker:
         # The error is stored but not logged, because the answer of a channel may contain an address.
         _log.warning("delivery %s parked after %d tries", message.delivery.id, tries.count)
 
-    def _record_done(self, message: DeliveryMessage, result: Literal["sent", "dropped"], seen: DeliveryState) -> None:
+    def _record_done(
+        self, message: DeliveryMessage, result: Literal["sent", "dropped"], reason: str, seen: DeliveryState
+    ) -> None:
         try:
-            self.outbox.record_done(message, result, seen)
+            self.outbox.record_done(message, result, seen, reason)
         except Exception as error:
             # Delivering it again now would notify twice. Without the record, only a late repeat would.
-            reason = safe_description(error)
-            _log.warning("delivery %s is %s, but recording that failed: %s", message.delivery.id, result, reason)
+            failure = safe_description(error)
+            _log.warning("delivery %s is %s, but recording that failed: %s", message.delivery.id, result, failure)
 
     def _postpone(self, group: Sequence[ReceivedMessage], delay_s: float) -> None:
         try:

@@ -57,13 +57,17 @@ class FakeQueue(DeliveryStates):
         self._fail_if("state")
         return super().state(queued)
 
-    def record_attempt(self, queued: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+    def record_attempt(
+        self, queued: DeliveryMessage, tries: Tries, seen: DeliveryState, error: str = ""
+    ) -> DeliveryState:
         self._fail_if("record_attempt")
-        return super().record_attempt(queued, tries, seen)
+        return super().record_attempt(queued, tries, seen, error)
 
-    def record_done(self, queued: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None:
+    def record_done(
+        self, queued: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState, reason: str = ""
+    ) -> None:
         self._fail_if("record_done")
-        super().record_done(queued, state, seen)
+        super().record_done(queued, state, seen, reason)
 
     def park(self, queued: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         self._fail_if("park")
