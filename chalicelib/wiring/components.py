@@ -24,6 +24,8 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
+from chalicelib.services.notifications.history.delivery_history import DeliveryHistory
+from chalicelib.services.notifications.history.observer_past import ObserverPasts
 from chalicelib.services.notifications.inbox import Inbox
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
@@ -100,6 +102,7 @@ class NotificationServices:
     matcher: ObserverMatcher
     replayer: Replayer
     inbox: Inbox
+    history: DeliveryHistory
     create_mailer: Callable[[], Mailer]
 
 
@@ -214,6 +217,7 @@ def _build_notification_services(
         matcher=matcher,
         replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
         inbox=Inbox(log.appender),
+        history=DeliveryHistory(stores.outbox, log.reader, log.retention, ObserverPasts(stores.log)),
         create_mailer=create_mailer,
     )
 

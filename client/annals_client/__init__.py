@@ -25,6 +25,7 @@ from annals_client.synchronous import Annals
 from annals_client.values import (
     Binary,
     Condition,
+    DeliveryEntry,
     Event,
     Failure,
     Id,
@@ -49,6 +50,7 @@ __all__ = [
     "Binary",
     "Condition",
     "ConditionFailed",
+    "DeliveryEntry",
     "Event",
     "Failure",
     "Id",

@@ -114,6 +114,8 @@ class Observers(MethodGroup):
     put = ReturningMethod(observers.put)
     delete = ReturningMethod(observers.delete)
     failures = IteratingMethod(observers.failures)
+    deliveries = IteratingMethod(observers.deliveries)
+    deliveries_of = IteratingMethod(observers.deliveries_of)
     retry = ReturningMethod(observers.retry)
     replay = IteratingMethod(observers.replay)
 

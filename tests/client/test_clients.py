@@ -261,6 +261,13 @@ def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:
     assert [(part.deliveries, part.is_done) for part in annals.observers.replay("ops", after=0)] == [(2, True)]
     assert list(annals.observers.replay("ops", since=datetime.now(UTC) + timedelta(hours=1)))[-1].deliveries == 0
     assert list(annals.observers.failures("ops")) == []
+    listed = list(annals.observers.deliveries("ops", page=1))
+    assert [(entry["channel"], entry["address"], entry["type"]) for entry in listed] == [
+        ("app", "anna", ["a", "y"]),
+        ("app", "anna", ["a", "x"]),
+    ]
+    assert list(annals.observers.deliveries_of(listed[0]["eventId"] or 0)) == listed[:1]
+    assert list(annals.observers.deliveries_of(Id(**listed[1]["event"]))) == listed[1:]
     assert annals.observers.retry("ops") == 0
     annals.observers.delete("ops")
     assert annals.observers.list() == ()

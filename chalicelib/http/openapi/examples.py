@@ -132,6 +132,8 @@ EXAMPLES = (
     Example("get_observer", path={"name": "mine"}),
     Example("post_replay", path={"name": "mine"}, body={"since": "2026-01-01T00:00:00Z"}),
     Example("get_failures", path={"name": "mine"}, query={"limit": "10"}),
+    Example("get_observer_deliveries", path={"name": "mine"}, query={"limit": "10"}),
+    Example("get_deliveries", query={"event": "1.2.1"}),
     Example("post_retry", path={"name": "mine"}),
     Example("get_inbox", path={"user": "anna"}, query={"timeout": "5s"}),
     Example("delete_observer", path={"name": "mine"}),

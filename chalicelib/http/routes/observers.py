@@ -1,4 +1,4 @@
-"""Routes of observers: configuration, failed deliveries, retry and replay. Also the inbox of users."""
+"""Routes of observers: configuration, deliveries, retry and replay. Also the inbox of users."""
 
 import secrets
 from collections.abc import Sequence
@@ -8,9 +8,10 @@ from typing import Any
 from chalice.app import Blueprint, Response
 from pydantic_core import to_json
 
+from chalicelib.domain.errors import NotFound
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.domain.organizations.organization import inbox_log
-from chalicelib.http import observer_parameters, parameters, problems, requests, responses
+from chalicelib.http import delivery_responses, observer_parameters, parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
@@ -85,6 +86,33 @@ def get_failures(name: str) -> Response:
     params = requests.query(observer_parameters.FailuresParameters, context.request)
     parked = context.components.stores.outbox.parked(context.server, name, params.after, params.limit)
     return responses.failed_deliveries(parked)
+
+
+@routes.route("/observers/{name}/deliveries", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "DeliveryHistory"}, query=observer_parameters.DeliveriesParameters, problems=(404,))
+@problems.handle_errors
+def get_observer_deliveries(name: str) -> Response:
+    """The deliveries of an observer and their results, the newest first."""
+    context = access.reader()
+    observer = find_observer(context, name)
+    params = requests.query(observer_parameters.DeliveriesParameters, context.request)
+    history = context.components.notifications.history
+    return delivery_responses.delivery_page(history.of_observer(context.server, observer, params.cursor, params.limit))
+
+
+@routes.route("/deliveries", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "DeliveryHistory"}, query=observer_parameters.EventDeliveriesParameters, problems=(404,))
+@problems.handle_errors
+def get_deliveries() -> Response:
+    """The deliveries about an event by all observers that the caller may see, ordered by observer."""
+    context = access.reader()
+    params = requests.query(observer_parameters.EventDeliveriesParameters, context.request)
+    history = context.components.notifications.history
+    event = params.event or history.find_event(context.server, params.event_id or 0)
+    if event.server != context.server:
+        raise NotFound(f"there is no event {event}")
+    observers = _permissions(context).visible_observers(context.server, _actor(context))
+    return delivery_responses.delivery_page(history.of_event(event, observers, params.cursor, params.limit))
 
 
 @routes.route("/observers/{name}/retry", methods=["POST"], **authorizer.AUTHENTICATED)
