@@ -5,8 +5,8 @@ from typing import Any
 from chalice.app import Response
 
 from chalicelib.domain import timestamps
+from chalicelib.domain.notifications.delivery_record import DeliveryEntry, DeliveryPage
 from chalicelib.http.responses import json_response
-from chalicelib.services.notifications.history.delivery_history import DeliveryEntry, DeliveryPage
 
 
 def delivery_page(page: DeliveryPage) -> Response:

@@ -25,6 +25,7 @@ from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
 from chalicelib.services.notifications.history.delivery_history import DeliveryHistory
+from chalicelib.services.notifications.history.failure_events import FailureEvents
 from chalicelib.services.notifications.history.observer_past import ObserverPasts
 from chalicelib.services.notifications.inbox import Inbox
 from chalicelib.services.notifications.matching import ObserverMatcher
@@ -103,6 +104,7 @@ class NotificationServices:
     replayer: Replayer
     inbox: Inbox
     history: DeliveryHistory
+    failures: FailureEvents
     create_mailer: Callable[[], Mailer]
 
 
@@ -217,6 +219,7 @@ def _build_notification_services(
         matcher=matcher,
         replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
         inbox=Inbox(log.appender),
+        failures=FailureEvents(observers, stores.log, log.publisher),
         history=DeliveryHistory(stores.outbox, log.reader, log.retention, ObserverPasts(stores.log)),
         create_mailer=create_mailer,
     )

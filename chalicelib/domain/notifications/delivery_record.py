@@ -3,7 +3,9 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.ids import Id
+from chalicelib.domain.notifications.delivery import Channel
 
 DeliveryStatus = Literal["waiting", "sent", "dropped", "parked"]
 
@@ -27,3 +29,22 @@ class DeliveryRecord:
     """The last error, or why it was dropped."""
     at_ms: int | None = None
     """When it was sent, dropped or parked. While it waits: when it was put, retried by a user, or last tried."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryEntry:
+    """A delivery in the history."""
+
+    record: DeliveryRecord
+    channel: Channel | None
+    """None if it is unknown."""
+    event: Event | None
+    """None if it has expired, or was not read."""
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPage:
+    """A page of the history, and the cursor of the next one. None: this is the last page."""
+
+    entries: list[DeliveryEntry]
+    cursor: str | None

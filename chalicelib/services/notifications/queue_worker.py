@@ -16,6 +16,7 @@ from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.redaction import safe_description
 from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance, is_overdue
+from chalicelib.services.notifications.history.failure_events import ReportFailure, ignore_failure
 from chalicelib.services.ports import Clock, Measure, Outbox, ignore_metric
 
 MAX_THREADS = 10
@@ -67,6 +68,7 @@ def deliver_batch(
     clock: Clock,
     remaining_ms: Callable[[], int],
     measure: Measure = ignore_metric,
+    report_failure: ReportFailure = ignore_failure,
 ) -> list[str]:
     """Deliver as many messages as the remaining time allows. Returns the ids of those that must be delivered again.
 
@@ -75,7 +77,7 @@ def deliver_batch(
     groups: dict[str, list[ReceivedMessage]] = {}
     for message in sorted(messages, key=lambda message: message.sequence):
         groups.setdefault(message.group, []).append(message)
-    worker = _GroupWorker(deliverer, outbox, clock, remaining_ms, measure)
+    worker = _GroupWorker(deliverer, outbox, clock, remaining_ms, measure, report_failure)
     with ThreadPoolExecutor(min(max(len(groups), 1), MAX_THREADS), "deliver") as threads:
         undelivered = list(threads.map(worker.deliver_group, groups.values()))
     failed_ids = {message.message_id for group in undelivered for message in group}
@@ -91,6 +93,7 @@ class _GroupWorker:
     clock: Clock
     remaining_ms: Callable[[], int]
     measure: Measure
+    report_failure: ReportFailure
 
     def deliver_group(self, group: Sequence[ReceivedMessage]) -> Sequence[ReceivedMessage]:
         """Deliver in order until a message must wait. Returns that message and all after it."""
@@ -156,6 +159,8 @@ class _GroupWorker:
         return None
 
     def _park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
+        # Before it is parked: a function that ends in between repeats both, and the event is written once.
+        self.report_failure(message.delivery, message.retry, tries, error)
         self.outbox.park(message, tries, error, seen)
         self.measure("ParkedDeliveries")
         # The error is stored but not logged, because the answer of a channel may contain an address.

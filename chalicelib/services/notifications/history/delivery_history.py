@@ -2,13 +2,11 @@
 
 import time
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 
 from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import Channel
-from chalicelib.domain.notifications.delivery_record import DeliveryRecord
+from chalicelib.domain.notifications.delivery_record import DeliveryEntry, DeliveryPage, DeliveryRecord
 from chalicelib.domain.notifications.observer import Observer
 from chalicelib.services.notifications.history.observer_past import ObserverPast, ObserverPasts
 from chalicelib.services.ports import Outbox
@@ -19,25 +17,6 @@ MAX_OBSERVERS_PER_PAGE = 100
 """How many observers are asked for their deliveries about one event. On AWS each takes a query."""
 MAX_EVENT_READS_S = 2.0
 """How long a page reads events to name their types. On AWS it may have to read large commits."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryEntry:
-    """A delivery in the history."""
-
-    record: DeliveryRecord
-    channel: Channel | None
-    """None if it is unknown."""
-    event: Event | None
-    """None if it has expired, or was not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class DeliveryPage:
-    """A page of the history, and the cursor of the next one. None: this is the last page."""
-
-    entries: list[DeliveryEntry]
-    cursor: str | None
 
 
 class DeliveryHistory:
