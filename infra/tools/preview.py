@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
-from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
+from infra.tools.samples import ALARM_EVENTS, FAILED, OTHER, SAMPLES, Scope, alarm_sample, scope
 
 PAGE = Path("build/preview.html")
 
@@ -48,11 +48,13 @@ def main() -> None:
 
 def page(templates: TemplateRenderer) -> str:
     """The page as one self-contained HTML document."""
-    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
-    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in samples]
+    alarms = [(title, *alarm_sample(event)) for title, event in ALARM_EVENTS.items()]
+    named = [(name, name, fields) for name, fields in SAMPLES.items()]
+    samples = [*named, ("finish, failed", "finish", FAILED), *alarms, ("another event", "another event", OTHER)]
+    titles = [title for title, *_ in samples]
     links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
     sections = [
-        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(samples)
+        _section(templates, number, title, name, fields) for number, (title, name, fields) in enumerate(samples)
     ]
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
     body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
