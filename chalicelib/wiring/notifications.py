@@ -4,7 +4,7 @@ Imported only where they are needed, because loading Jinja2 takes long.
 """
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from chalicelib.adapters.mail.message import MISSING_ADDRESS, normalize_address, parse_addresses
@@ -12,6 +12,7 @@ from chalicelib.adapters.slack.webhook import SlackPoster, check_url
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
+from chalicelib.services.notifications.messages.job_type_facts import read_job_type
 from chalicelib.services.notifications.preview import Previewer
 from chalicelib.services.notifications.validation import ObserverValidator
 from chalicelib.settings import Settings
@@ -41,6 +42,7 @@ def build_message_builder(components: Components) -> MessageBuilder:
         components.log.reader,
         components.log.organizations.name,
         _defaults(settings),
+        partial(read_job_type, components.log.reader),
     )
 
 

@@ -120,3 +120,16 @@ def test_finish_message_without_history_is_complete(statistics: JobTypeStatistic
     mail = build(site, "ops", event, statistics)
     assert isinstance(mail, Mail)
     assert "Usual duration" not in mail.text
+
+
+def test_finish_message_reads_previous_run_from_log(site: Site) -> None:
+    site.put("ops")
+    for number, message in ((1, "no space left\nsecond line"), (2, "disk on fire")):
+        site.publish(job("create", number))
+        (event,) = site.publish(job("finish", number, success="0", message=message))
+    mail = site.build_message("ops", event)
+    assert isinstance(mail, Mail)
+    assert mail.subject == "FAILED backup on n1 (#2): disk on fire"
+    (previous,) = [line for line in mail.text.splitlines() if line.startswith("Previous run")]
+    assert previous.endswith(": no space left")
+    assert "Usual duration" in mail.text

@@ -4,7 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from chalicelib.domain import timestamps
+from chalicelib.domain.vocabularies.job.duration_histogram import percentile
+from chalicelib.services.jobs.job_types import job_type_state
 from chalicelib.services.notifications.messages.times import MessageTimes, parse_time
+from chalicelib.services.reading.log_reader import LogReader
 
 _OUTCOMES = {"success": "succeeded", "failure": "failed", "timeout": "timed out"}
 
@@ -26,6 +29,15 @@ ReadJobType = Callable[[int, str], JobTypeStatistics | None]
 def no_job_types(server: int, job_type: str) -> None:
     """A `ReadJobType` for processes without statistics."""
     del server, job_type
+
+
+def read_job_type(reader: LogReader, server: int, job_type: str) -> JobTypeStatistics | None:
+    """The statistics of a job type. None if no job of this type was created."""
+    state = job_type_state(reader, server, job_type)
+    if state is None:
+        return None
+    durations = [day["durations"] for day in state["days"]]
+    return JobTypeStatistics(state["runs"], percentile(durations, 50), percentile(durations, 90))
 
 
 def job_type_facts(statistics: JobTypeStatistics, before_us: int, times: MessageTimes) -> dict[str, Any] | None:
