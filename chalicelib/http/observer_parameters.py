@@ -83,6 +83,12 @@ class ReplayRequest(Model):
         return self
 
 
+class ReadRequest(Model):
+    """The body of a read mark: the `eventId` of the last message that was read."""
+
+    event_id: EventId = Field(alias="eventId")
+
+
 class PreviewRequest(Model):
     """The body of a preview: a configuration, and an event. Default: the latest that the observer would send."""
 

@@ -210,6 +210,25 @@ class DeliveryEntry(TypedDict):
     """When it was sent, dropped or parked. While it waits: when it was queued, or last tried."""
 
 
+class InboxMessage(TypedDict):
+    """A message in an inbox, and the id of the event that caused it."""
+
+    eventId: int
+    read: bool
+    observer: str
+    subject: str
+    body: str
+    event: dict[str, int]
+
+
+class InboxStatus(TypedDict):
+    """The number of messages after `readUpTo`. If `moreFollows`, there are more."""
+
+    readUpTo: int
+    unread: int
+    moreFollows: bool
+
+
 class Report(TypedDict):
     """A finished report."""
 

@@ -273,6 +273,16 @@ def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:
     assert annals.observers.list() == ()
 
 
+def test_inbox_newest_unread_and_mark_read(annals: Annals, member: Member) -> None:
+    annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    member.publish("a/x", "a/y")
+    member.get("/users/anna/inbox?timeout=10s&delay=2s")
+    newest = annals.inbox.newest("anna", limit=1)
+    assert [message["read"] for message in newest] == [False]
+    assert annals.inbox.mark_read("anna", newest[0]["eventId"])["unread"] == 0
+    assert annals.inbox.unread("anna") == {"readUpTo": newest[0]["eventId"], "unread": 0, "moreFollows": False}
+
+
 def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:
     member.publish("a/x")
     proxied_annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})

@@ -136,6 +136,8 @@ EXAMPLES = (
     Example("get_deliveries", query={"event": "1.2.1"}),
     Example("post_retry", path={"name": "mine"}),
     Example("get_inbox", path={"user": "anna"}, query={"timeout": "5s"}),
+    Example("post_read", path={"user": "anna"}, body={"eventId": 0}),
+    Example("get_unread", path={"user": "anna"}),
     Example("delete_observer", path={"name": "mine"}),
     Example("get_objects", path={"collection": "job"}, query={"brief": "yes", "limit": "10", "search": "backup"}),
     Example("get_objects_at_path", path={"collection": "job", "path": "4800"}, query={"at": "9007199254740991"}),

@@ -10,13 +10,14 @@ from pydantic_core import to_json
 
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.notifications.observer import Configuration, Observer
+from chalicelib.domain.notifications.read_marks import InboxStatus
 from chalicelib.domain.organizations.organization import inbox_log
 from chalicelib.http import delivery_responses, observer_parameters, parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed
-from chalicelib.services.notifications.inbox import message_json, user_messages
+from chalicelib.services.notifications.inbox import MessageFormatter, user_messages
 from chalicelib.services.notifications.permissions import Actor, ObserverPermissions
 from chalicelib.services.notifications.retry import retry_parked
 
@@ -152,11 +153,32 @@ def post_replay(name: str) -> Response:
 @route_doc("observers", {}, query=parameters.FollowParameters, feed="InboxMessage")
 @problems.handle_errors
 def get_inbox(user: str) -> Response:
-    """The messages in a user's inbox."""
+    """The messages in a user's inbox, and which of them are read."""
     context = access.user_or_admin(user)
     params = requests.query(parameters.FollowParameters, context.request)
+    read_up_to = context.components.notifications.read_marks.status(context.server, user).read_up_to
     inbox = replace(context, server=inbox_log(context.server))
-    return feed(inbox, params, user_messages(user), message_json)
+    return feed(inbox, params, user_messages(user), MessageFormatter(read_up_to), {"readUpTo": read_up_to})
+
+
+@routes.route("/users/{user}/inbox/unread", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "InboxStatus"})
+@problems.handle_errors
+def get_unread(user: str) -> Response:
+    """The number of unread messages in a user's inbox."""
+    context = access.user_or_admin(user)
+    return _inbox_status(context.components.notifications.read_marks.status(context.server, user))
+
+
+@routes.route("/users/{user}/inbox/read", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "InboxStatus"}, body=observer_parameters.ReadRequest)
+@problems.handle_errors
+def post_read(user: str) -> Response:
+    """Mark the messages in a user's inbox up to an `eventId` as read. A mark never moves back."""
+    context = access.user_or_admin(user)
+    event_id = requests.body(observer_parameters.ReadRequest, context.request).event_id
+    marks, by = context.components.notifications.read_marks, context.caller.user
+    return _inbox_status(marks.mark(context.server, user, event_id, by))
 
 
 def find_observer(context: LogContext, name: str) -> Observer:
@@ -171,6 +193,12 @@ def authorize_and_validate(context: LogContext, name: str, configuration: Config
     authorized = _permissions(context).authorize(context.server, name, configuration, _actor(context))
     build_validator(context.components.settings).check(authorized)
     return authorized
+
+
+def _inbox_status(status: InboxStatus) -> Response:
+    return responses.json_response(
+        {"readUpTo": status.read_up_to, "unread": status.unread, "moreFollows": status.has_more}
+    )
 
 
 def _permissions(context: LogContext) -> ObserverPermissions:

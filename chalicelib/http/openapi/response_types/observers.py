@@ -94,6 +94,14 @@ class DeliveryHistory(TypedDict):
     cursor: str | None
 
 
+class InboxStatus(TypedDict):
+    """What a user has read: messages up to `readUpTo`. `unread` is the number of later ones, at most 100."""
+
+    readUpTo: EventId
+    unread: Count
+    moreFollows: bool
+
+
 class Retried(TypedDict):
     """The number of deliveries that are retried."""
 
