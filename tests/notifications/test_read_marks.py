@@ -1,27 +1,17 @@
-"""Read marks of the inbox, over HTTP and with lost, damaged or outdated caches."""
+"""Read marks of the inbox, over HTTP and with several requests at once."""
 
-from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from pydantic_core import to_json
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event
-from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import AppMessage
-from chalicelib.domain.notifications.read_marks import (
-    MAX_UNREAD,
-    READ_TYPE,
-    InboxStatus,
-    ReadFold,
-    read_marks_view,
-)
+from chalicelib.domain.notifications.read_marks import MAX_UNREAD, READ_TYPE, InboxStatus
 from chalicelib.domain.organizations.organization import inbox_log
-from chalicelib.domain.views.record import ConditionalWrite, Record
+from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.notifications.inbox import ReadMarks
 from tests.notifications.fake_channels import Json
 from tests.notifications.observer_client import ObserverClient, job
@@ -135,32 +125,30 @@ def test_repeated_mark_writes_one_event(site: Site) -> None:
         marks(site).mark(site.server, "anna", inbox_events(site)[-1].event_id + 1)
 
 
-@pytest.mark.parametrize("damage", ["lost", "damaged", "beyond the end"])
-def test_lost_cache_is_folded_again(damage: str, site: Site) -> None:
-    _, second, _ = put_messages(site, 3)
-    expected = marks(site).mark(site.server, "anna", second)
-    views, view = site.components.stores.views, read_marks_view(inbox_log(site.server))
-    stored = views.get(view, ["anna"])["anna"]
-    match damage:
-        case "lost":
-            views.delete(view, ["anna"])
-        case "damaged":
-            database = views._database  # type: ignore[attr-defined]
-            with database.transaction() as connection:
-                connection.execute("UPDATE record SET data = '{}' WHERE view = ?", (view,))
-        case _:
-            later = ReadFold(Head(inbox_log(site.server), 99, 1, 2**52)).to_record(view, "anna")
-            views.put([ConditionalWrite(later, stored.version)])
-    assert marks(site).status(site.server, "anna") == expected == InboxStatus(second, 1, False)
+def test_concurrent_marks_keep_the_greatest(site: Site) -> None:
+    """Each thread marks another message, and the last mark in the log is that of the last message."""
+    event_ids = put_messages(site, 12)
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(lambda event_id: marks(site).mark(site.server, "anna", event_id), reversed(event_ids)))
+        list(threads.map(lambda event_id: marks(site).mark(site.server, "ben", event_id), event_ids))
+    stored = [event.fields for event in inbox_events(site) if event.fields.type == READ_TYPE]
+    for user in ("anna", "ben"):
+        positions = [one.payload["data"]["eventId"] for one in stored if one.key == f"/users/{user}/read"]
+        assert positions == sorted(positions)
+        assert positions[-1] == event_ids[-1]
+        assert marks(site).status(site.server, user) == InboxStatus(event_ids[-1], 0, False)
 
 
-def test_large_inbox_without_cache_is_folded_in_steps(site: Site) -> None:
-    """Each call folds one commit, because its time is up."""
-    put_messages(site, 3)
-    times = iter(float(n) * 10 for n in range(100))
-    services = site.components.log
-    slow = ReadMarks(services.reader, services.retention, services.publisher, lambda: next(times))
-    assert [slow.status(site.server, "anna").unread for _ in range(4)] == [1, 2, 3, 3]
+def test_marks_are_found_with_the_views(site: Site) -> None:
+    """The same before and after the projector has read the inbox."""
+    first, *_ = put_messages(site, 3)
+    put_messages(site, 2, "ben")
+    marks(site).mark(site.server, "anna", first)
+    before = [marks(site).status(site.server, user) for user in ("anna", "ben", "ben/read", "eve")]
+    components, log = site.components, inbox_log(site.server)
+    catch_up(components.consumers.projector, log, components.stores.log, components.stores.views)
+    assert [marks(site).status(site.server, user) for user in ("anna", "ben", "ben/read", "eve")] == before
+    assert [(status.read_up_to, status.unread) for status in before] == [(first, 2), (0, 2), (0, 0), (0, 0)]
 
 
 def test_unread_messages_are_counted_up_to_limit(site: Site) -> None:
@@ -178,28 +166,3 @@ def test_expired_messages_are_not_unread(tmp_path: Path) -> None:
         now_ms[0] += 2 * 24 * 3600 * 1000
         put_messages(site, 1)
         assert marks(site).status(site.server, "anna").unread == 1
-
-
-def an_event(event_id: int, mark: int | None) -> Event:
-    """A message, or a mark."""
-    event_type = ["inbox", "message"] if mark is None else ["inbox", "read"]
-    payload = {"type": "json", "data": {} if mark is None else {"eventId": mark}}
-    text = to_json({"type": event_type, "key": "/users/anna", "sourceTimestamp": None, "payload": payload}).decode()
-    return Event(Id(-3, event_id, 1), event_id, event_id, text, None)
-
-
-@given(st.lists(st.none() | st.integers(0, 300), max_size=300))
-def test_fold_counts_like_all_events_together(marks_or_messages: Sequence[int | None]) -> None:
-    fold = ReadFold(Head(-3))
-    for event_id, mark in enumerate(marks_or_messages, 1):
-        fold = fold.fold(an_event(event_id, None if mark is None else min(mark, event_id)))
-        fold = ReadFold.from_record(-3, fold.to_record("-3/inbox", "anna"))
-    read = max((min(mark, n) for n, mark in enumerate(marks_or_messages, 1) if mark is not None), default=0)
-    unread = sum(mark is None and n > read for n, mark in enumerate(marks_or_messages, 1))
-    assert fold.status(0) == InboxStatus(read, min(unread, MAX_UNREAD), unread > MAX_UNREAD)
-
-
-def test_record_names_its_log_and_user() -> None:
-    record = ReadFold(Head(-3, 7, 1, 99), 5, (6, 9), True).to_record(read_marks_view(-3), "anna")
-    data = '{"n":1,"last":99,"read":5,"unread":[6,9],"more":true}'
-    assert (record, record.server) == (Record("-3/inbox", "anna", 7, data), -3)

@@ -156,7 +156,7 @@ def get_inbox(user: str) -> Response:
     """The messages in a user's inbox, and which of them are read."""
     context = access.user_or_admin(user)
     params = requests.query(parameters.FollowParameters, context.request)
-    read_up_to = context.components.notifications.read_marks.status(context.server, user).read_up_to
+    read_up_to = context.components.notifications.read_marks.read_up_to(context.server, user)
     inbox = replace(context, server=inbox_log(context.server))
     return feed(inbox, params, user_messages(user), MessageFormatter(read_up_to), {"readUpTo": read_up_to})
 

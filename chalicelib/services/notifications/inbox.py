@@ -5,37 +5,25 @@ It is a log, so that clients can follow it like any other feed.
 
 import hashlib
 import secrets
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import islice, takewhile
 
 from pydantic_core import to_json
 
-from chalicelib.domain.errors import BadInput, DamagedRecord, KeyReused, LogBroken
+from chalicelib.domain.errors import BadInput, ConditionFailed, KeyReused
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
-from chalicelib.domain.events.event_type import EventType
-from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import MAX_IDEMPOTENCY_KEY_LENGTH, Append, encode_within_limits
+from chalicelib.domain.log.append import MAX_IDEMPOTENCY_KEY_LENGTH, Append, AppendCondition, encode_within_limits
 from chalicelib.domain.notifications.delivery import AppMessage
 from chalicelib.domain.notifications.observer import MAX_USER_LENGTH
-from chalicelib.domain.notifications.read_marks import (
-    MESSAGE_TYPE,
-    READ_TYPE,
-    InboxStatus,
-    ReadFold,
-    read_marks_view,
-)
+from chalicelib.domain.notifications.read_marks import MAX_UNREAD, MESSAGE_TYPE, READ_TYPE, InboxStatus
 from chalicelib.domain.organizations.organization import inbox_log
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.views.record import ConditionalWrite
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-
-MAX_FOLD_S = 2.0
-"""How long one call folds events of an inbox without a cached state. The next call continues."""
 
 
 class Inbox:
@@ -65,70 +53,52 @@ class Inbox:
 class ReadMarks:
     """Marks messages as read with `inbox/read` events, and counts the unread ones. Threads may share it.
 
-    The state of the fold over the user's events is cached in a record. Each call folds the events after it.
+    The marks of a user have a key of their own, so the last one is found with the index of keys.
     """
 
-    def __init__(
-        self,
-        reader: LogReader,
-        retention: Retention,
-        publisher: Publisher,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, reader: LogReader, retention: Retention, publisher: Publisher) -> None:
         self._reader = reader
         self._retention = retention
         self._publisher = publisher
-        self._monotonic = monotonic
+
+    def read_up_to(self, server: int, user: str) -> int:
+        """EventId up to which the user has marked messages as read. 0: nothing."""
+        return self._last_mark(server, user)[1]
 
     def status(self, server: int, user: str) -> InboxStatus:
-        """What the user has read. Without a cached state, a large inbox is folded in several calls."""
-        log, selection = inbox_log(server), _user_events(user, MESSAGE_TYPE, READ_TYPE)
-        try:
-            stored = self._load(log, user)
-            folded = self._fold_new_events(stored, selection)
-        except (DamagedRecord, LogBroken):
-            # The record is damaged, or later than the end of a log that was restored from a backup.
-            self._reader.views.delete(read_marks_view(log), [user])
-            stored = ReadFold(self._retention.boundary(log).head)
-            folded = self._fold_new_events(stored, selection)
-        if folded.is_worth_storing_after(stored):
-            record = folded.to_record(read_marks_view(log), user)
-            # If another process has stored its state meanwhile, that one stays.
-            self._reader.views.put([ConditionalWrite(record, stored.record_version)])
-        return folded.status(self._retention.boundary(log).event_id)
+        log, read_up_to = inbox_log(server), self.read_up_to(server, user)
+        last_read = max(read_up_to, self._retention.boundary(log).event_id)
+        messages = (event.event_id for event in self._newest_events(log, user_messages(user)))
+        unread = sum(1 for _ in islice(takewhile(lambda message: message > last_read, messages), MAX_UNREAD + 1))
+        return InboxStatus(read_up_to, min(unread, MAX_UNREAD), unread > MAX_UNREAD)
 
     def mark(self, server: int, user: str, event_id: int, by: str = "") -> InboxStatus:
         """Mark all messages up to `event_id` as read. Marks never move back. `by` is the subject of the token."""
         log = inbox_log(server)
-        status = self.status(server, user)
         last_event_id = self._reader.log.head(log).last_event_id
         if event_id > last_event_id:
             raise BadInput(f"eventId {event_id} is beyond the end of the inbox: the last one is {last_event_id}")
-        if event_id <= status.read_up_to:
-            return status
         payload = JsonPayload(type="json", data={"eventId": event_id})
-        event = NewEvent(type=READ_TYPE, key=_user_key(user), payload=payload)
-        self._publisher.publish(log, [event], by=by)
-        return self.status(server, user)
+        event = NewEvent(type=READ_TYPE, key=_mark_key(user), payload=payload)
+        while True:
+            last_mark, read_up_to = self._last_mark(server, user)
+            if event_id <= read_up_to:
+                return self.status(server, user)
+            # Refused if another request has marked messages meanwhile: the last mark must be the greatest.
+            condition = AppendCondition(fail_if_events_match=_marks(user), after=last_mark)
+            with suppress(ConditionFailed):
+                self._publisher.publish(log, [event], condition, by=by)
+                return self.status(server, user)
 
-    def _load(self, log: int, user: str) -> ReadFold:
-        record = self._reader.views.get(read_marks_view(log), [user]).get(user)
-        fold = ReadFold(Head(log)) if record is None else ReadFold.from_record(log, record)
-        if fold.head.session > self._reader.log.head(log).session:
-            raise LogBroken(f"log {log} ends before session {fold.head.session}")
-        boundary = self._retention.boundary(log).head
-        return fold if fold.head.session >= boundary.session else replace(fold, head=boundary)
+    def _last_mark(self, server: int, user: str) -> tuple[int, int]:
+        """The EventId of the last mark, and that up to which it marks messages. Zeros if there is none."""
+        mark = next(self._newest_events(inbox_log(server), _marks(user)), None)
+        return (0, 0) if mark is None else (mark.event_id, mark.fields.payload["data"]["eventId"])
 
-    def _fold_new_events(self, fold: ReadFold, selection: Selection) -> ReadFold:
-        deadline = self._monotonic() + MAX_FOLD_S
-        run = self._reader.commits_after(fold.head, selection)
-        for commit in run.commits:
-            for event in commit.find_events(selection.candidates):
-                fold = fold.fold(event) if selection.selects(event) else fold
-            fold = replace(fold, head=commit.head)
-            if self._monotonic() > deadline:
-                return fold
-        return fold if fold.head.session >= run.complete_to.session else replace(fold, head=run.complete_to)
+    def _newest_events(self, log: int, selection: Selection) -> Iterator[Event]:
+        """The selected events, the newest first."""
+        for commit in self._reader.commits_before(self._reader.log.head(log), selection):
+            yield from (event for event in reversed(commit.events) if selection.selects(event))
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +114,20 @@ class MessageFormatter:
 
 def user_messages(user: str) -> Selection:
     """Selects the messages of a user."""
-    return _user_events(user, MESSAGE_TYPE)
-
-
-def _user_events(user: str, *types: EventType) -> Selection:
     if len(user) > MAX_USER_LENGTH:
         raise BadInput(f"a user name may have at most {MAX_USER_LENGTH} characters")
-    return Selection(types=types, keys=(_user_key(user),))
+    return Selection(types=(MESSAGE_TYPE,), keys=(_user_key(user),))
+
+
+def _marks(user: str) -> Selection:
+    """Selects the read marks of a user."""
+    if len(user) > MAX_USER_LENGTH:
+        raise BadInput(f"a user name may have at most {MAX_USER_LENGTH} characters")
+    return Selection(types=(READ_TYPE,), keys=(_mark_key(user),))
+
+
+def _mark_key(user: str) -> str:
+    return f"{_user_key(user)}/read"
 
 
 def _user_key(user: str) -> str:

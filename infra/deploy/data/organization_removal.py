@@ -18,8 +18,7 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
-from chalicelib.domain.notifications.read_marks import read_marks_view
-from chalicelib.domain.organizations.organization import configuration_log, inbox_log, is_configuration_log
+from chalicelib.domain.organizations.organization import configuration_log, is_configuration_log
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import delete_replaced_views
 from chalicelib.services.reading.retention import Retention
@@ -105,15 +104,11 @@ class OrganizationRemoval:
             delete_replaced_views(server, self.components.stores.views)
 
     def delete_delivery_records(self, server: int) -> None:
-        """Delete the delivery records of every observer that the organization ever had, and its read marks."""
+        """Delete the delivery records of every observer that the organization ever had."""
         for name in self._all_observer_names(server):
             for kind in DELIVERY_VIEWS:
-                self._drop_view(f"{server}/{kind}/{name}")
-        self._drop_view(read_marks_view(inbox_log(server)))
-
-    def _drop_view(self, view: str) -> None:
-        while self.components.stores.views.drop(view):
-            pass
+                while self.components.stores.views.drop(f"{server}/{kind}/{name}"):
+                    pass
 
     def _append_retired_event(self, server: int) -> None:
         """Append the event that marks the log as retired, unless the log is empty or has it."""
