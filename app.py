@@ -114,6 +114,7 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
         components.clock,
         context.get_remaining_time_in_millis,
         components.measure,
+        components.notifications.failures.report,
     )
     return sqs.partial_batch_response(failed)
 

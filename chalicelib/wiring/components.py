@@ -24,7 +24,10 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
-from chalicelib.services.notifications.inbox import Inbox
+from chalicelib.services.notifications.history.delivery_history import DeliveryHistory
+from chalicelib.services.notifications.history.failure_events import FailureEvents
+from chalicelib.services.notifications.history.observer_past import ObserverPasts
+from chalicelib.services.notifications.inbox import Inbox, ReadMarks
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
@@ -100,6 +103,9 @@ class NotificationServices:
     matcher: ObserverMatcher
     replayer: Replayer
     inbox: Inbox
+    read_marks: ReadMarks
+    history: DeliveryHistory
+    failures: FailureEvents
     create_mailer: Callable[[], Mailer]
 
 
@@ -214,6 +220,9 @@ def _build_notification_services(
         matcher=matcher,
         replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
         inbox=Inbox(log.appender),
+        read_marks=ReadMarks(log.reader, log.retention, log.publisher),
+        failures=FailureEvents(observers, stores.log, log.publisher),
+        history=DeliveryHistory(stores.outbox, log.reader, log.retention, ObserverPasts(stores.log)),
         create_mailer=create_mailer,
     )
 

@@ -18,6 +18,7 @@ from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.adapters.webhooks.cloud_event_post import WebhookPoster, check_webhook_url
 from chalicelib.services.notifications.deliverer import Deliverer, OptionalChannels
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
+from chalicelib.services.notifications.messages.job_type_facts import read_job_type
 from chalicelib.services.notifications.preview import Previewer
 from chalicelib.services.notifications.validation import ObserverValidator
 from chalicelib.settings import Settings
@@ -48,6 +49,7 @@ def build_message_builder(components: Components) -> MessageBuilder:
         components.log.reader,
         components.log.organizations.name,
         _defaults(settings),
+        partial(read_job_type, components.log.reader),
     )
 
 

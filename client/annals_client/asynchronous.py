@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import events, inbox, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -114,8 +114,18 @@ class AsyncObservers(AsyncMethodGroup):
     put = ReturningMethod(observers.put)
     delete = ReturningMethod(observers.delete)
     failures = IteratingMethod(observers.failures)
+    deliveries = IteratingMethod(observers.deliveries)
+    deliveries_of = IteratingMethod(observers.deliveries_of)
     retry = ReturningMethod(observers.retry)
     replay = IteratingMethod(observers.replay)
+
+
+class AsyncInbox(AsyncMethodGroup):
+    """The inbox of a user."""
+
+    newest = ReturningMethod(inbox.newest)
+    unread = ReturningMethod(inbox.unread)
+    mark_read = ReturningMethod(inbox.mark_read)
 
 
 class AsyncReports(AsyncMethodGroup):
@@ -154,6 +164,7 @@ class AsyncAnnals(AsyncMethodGroup):
         )
         self.query = AsyncQueries(self.runner)
         self.observers = AsyncObservers(self.runner)
+        self.inbox = AsyncInbox(self.runner)
         self.reports = AsyncReports(self.runner)
 
     async def close(self) -> None:

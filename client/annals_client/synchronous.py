@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import events, inbox, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -114,8 +114,18 @@ class Observers(MethodGroup):
     put = ReturningMethod(observers.put)
     delete = ReturningMethod(observers.delete)
     failures = IteratingMethod(observers.failures)
+    deliveries = IteratingMethod(observers.deliveries)
+    deliveries_of = IteratingMethod(observers.deliveries_of)
     retry = ReturningMethod(observers.retry)
     replay = IteratingMethod(observers.replay)
+
+
+class Inbox(MethodGroup):
+    """The inbox of a user."""
+
+    newest = ReturningMethod(inbox.newest)
+    unread = ReturningMethod(inbox.unread)
+    mark_read = ReturningMethod(inbox.mark_read)
 
 
 class Reports(MethodGroup):
@@ -152,6 +162,7 @@ class Annals(MethodGroup):
         super().__init__(StepRunner(request_builder, retry_policy or RetryPolicy(deadline_s), httpx.Client(**http)))
         self.query = Queries(self.runner)
         self.observers = Observers(self.runner)
+        self.inbox = Inbox(self.runner)
         self.reports = Reports(self.runner)
 
     def close(self) -> None:

@@ -191,6 +191,46 @@ class Failure(TypedDict):
     at: str
 
 
+class DeliveryEntry(TypedDict):
+    """A delivery and its result. `state` is waiting, sent, dropped or parked."""
+
+    id: str
+    observer: str
+    channel: str | None
+    event: dict[str, int]
+    eventId: int | None
+    """None, as `type` and `key`, after the event has expired."""
+    type: list[str] | None
+    key: str | None
+    address: str
+    replay: str | None
+    state: str
+    tries: int
+    error: str | None
+    """The last error, or why it was dropped."""
+    at: str | None
+    """When it was sent, dropped or parked. While it waits: when it was queued, or last tried."""
+
+
+class InboxMessage(TypedDict):
+    """A message in an inbox, and the id of the event that caused it."""
+
+    eventId: int
+    read: bool
+    observer: str
+    subject: str
+    body: str
+    event: dict[str, int]
+
+
+class InboxStatus(TypedDict):
+    """The number of messages after `readUpTo`. If `moreFollows`, there are more."""
+
+    readUpTo: int
+    unread: int
+    moreFollows: bool
+
+
 class Report(TypedDict):
     """A finished report."""
 

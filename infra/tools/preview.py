@@ -9,10 +9,11 @@ from typing import Any
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.domain import vocabularies
+from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import Channel, Delivery
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.services.notifications.event_messages import build_event_message
-from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, sample_event, scope
+from infra.tools.samples import ALARM_EVENTS, FAILED, OTHER, SAMPLES, Scope, alarm_sample, sample_event, scope
 
 PAGE = Path("build/preview.html")
 
@@ -52,20 +53,20 @@ def main() -> None:
 
 def page(templates: TemplateRenderer) -> str:
     """The page as one self-contained HTML document."""
-    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
-    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in samples]
-    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
-    sections = [
-        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(samples)
-    ]
+    samples = [*((name, name, fields) for name, fields in SAMPLES.items()), ("finish, failed", "finish", FAILED)]
+    sections = [(title, name, fields, sample_event(name, fields)) for title, name, fields in samples]
+    sections += [(title, *alarm_sample(event), event) for title, event in ALARM_EVENTS.items()]
+    sections += [("another event", "another event", OTHER, sample_event("another event", OTHER))]
+    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, (title, *_) in enumerate(sections))
+    cards = "".join(_section(templates, number, *section) for number, section in enumerate(sections))
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
-    body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
+    body = f"<h1>Messages</h1><nav>{links}</nav>{cards}"
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 
 
-def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope) -> str:
+def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope, event: Event) -> str:
     others = "".join(card(templates, name, fields) for card in (_slack, _app, _text))
-    others += _event("webhook", "Webhook", name, fields) + _event("eventbridge", "EventBridge", name, fields)
+    others += _event("webhook", "Webhook", event) + _event("eventbridge", "EventBridge", event)
     cards = f'{_mail(templates, name, fields)}<div class="column">{others}</div>'
     return f'<h2 id="{number}">{escape(title)}</h2><div class="row">{cards}</div>'
 
@@ -95,15 +96,14 @@ def _app(templates: TemplateRenderer, name: str, fields: Scope) -> str:
     return _card("", "App and Apprise", subject, f"<pre>{escape(body)}</pre>")
 
 
-def _event(channel: Channel, title: str, name: str, fields: Scope) -> str:
+def _event(channel: Channel, title: str, event: Event) -> str:
     """The JSON for a program."""
-    event = sample_event(name, fields)
     config = {"url": "https://example.org/hooks", "bus": "default"}
     observer = Observer("ops", Configuration(channel=channel, config=config), since=0)
     delivery = Delivery(f"{event.id}/ops", event.id.server, "ops", event.id, event.fields.key or "")
     native = json.loads(vocabularies.native_text(event))
-    link = scope(name, fields)["link"]
-    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org")
+    url = "https://annals.example.org"
+    message = build_event_message(delivery, event, native, observer, "acme", f"{url}/jobs/4711", url)
     text = json.dumps(json.loads(message.json), indent=2, ensure_ascii=False)
     return _card("", title, "", f"<details><summary>JSON</summary><pre>{escape(text)}</pre></details>")
 

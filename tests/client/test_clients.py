@@ -280,9 +280,26 @@ def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:
     assert [(part.deliveries, part.is_done) for part in annals.observers.replay("ops", after=0)] == [(2, True)]
     assert list(annals.observers.replay("ops", since=datetime.now(UTC) + timedelta(hours=1)))[-1].deliveries == 0
     assert list(annals.observers.failures("ops")) == []
+    listed = list(annals.observers.deliveries("ops", page=1))
+    assert [(entry["channel"], entry["address"], entry["type"]) for entry in listed] == [
+        ("app", "anna", ["a", "y"]),
+        ("app", "anna", ["a", "x"]),
+    ]
+    assert list(annals.observers.deliveries_of(listed[0]["eventId"] or 0)) == listed[:1]
+    assert list(annals.observers.deliveries_of(Id(**listed[1]["event"]))) == listed[1:]
     assert annals.observers.retry("ops") == 0
     annals.observers.delete("ops")
     assert annals.observers.list() == ()
+
+
+def test_inbox_newest_unread_and_mark_read(annals: Annals, member: Member) -> None:
+    annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    member.publish("a/x", "a/y")
+    member.get("/users/anna/inbox?timeout=10s&delay=2s")
+    newest = annals.inbox.newest("anna", limit=1)
+    assert [message["read"] for message in newest] == [False]
+    assert annals.inbox.mark_read("anna", newest[0]["eventId"])["unread"] == 0
+    assert annals.inbox.unread("anna") == {"readUpTo": newest[0]["eventId"], "unread": 0, "moreFollows": False}
 
 
 def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:

@@ -149,7 +149,20 @@ def observe_and_deliver(annals: Installation) -> None:
 
 
 def manage_observers(annals: Installation) -> None:
-    """List and retry failures, replay, preview, test, and delete an observer."""
+    """List deliveries, retry failures, replay, preview, test, and delete an observer. Mark messages as read."""
+    (latest, *_) = annals.request("GET", "/observers/{name}/deliveries", name="broken")["deliveries"]
+    event = "{server}.{session}.{instance}".format(**latest["event"])
+    assert latest in annals.request("GET", "/deliveries", query={"event": event})["deliveries"]
+    failed = annals.request("GET", "/events", query={"types": "notification/failed/mail/broken", "after": "0"})
+    assert (
+        len(failed["eventSnapshots"])
+        == annals.request("GET", "/observers/{name}", name="broken")["deliveries"]["parked"]
+    )
+    messages = annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]
+    mark = {"eventId": messages[0]["eventId"]}
+    marked = annals.request("POST", "/users/{user}/inbox/read", mark, user="anna")
+    assert annals.request("GET", "/users/{user}/inbox/unread", user="anna") == marked
+    assert (marked["readUpTo"], marked["unread"]) == (mark["eventId"], len(messages) - 1)
     (first, *_) = annals.request("GET", "/observers/{name}/failures", name="broken")["failures"]
     annals.request("POST", "/observers/{name}/retry", {"ids": [first["id"]]}, name="broken")
     annals.request("POST", "/observers/{name}/retry", name="broken")
@@ -193,7 +206,9 @@ def read(annals: Installation) -> None:
         "/observers": {},
         "/observers/{name}": {"name": "notifies"},
         "/observers/{name}/failures": {"name": "notifies"},
+        "/observers/{name}/deliveries": {"name": "notifies"},
         "/users/{user}/inbox": {"user": "anna"},
+        "/users/{user}/inbox/unread": {"user": "anna"},
     }
     for route, at in routes.items():
         get(route, headers=acme, **at)

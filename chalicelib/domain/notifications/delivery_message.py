@@ -66,6 +66,10 @@ class DeliveryState:
     """Since the last retry by a user."""
     version: int = 0
     """0: no state is stored yet."""
+    error: str = ""
+    """The last error, or why the delivery was dropped."""
+    is_legacy: bool = False
+    """Whether it is stored as in version 0.1.0, which had no history of deliveries."""
 
     @property
     def is_done(self) -> bool:
@@ -80,11 +84,11 @@ class DeliveryState:
         """The tries with this retry number."""
         return self.tries if retry == self.retry else Tries()
 
-    def after_attempt(self, retry: int, tries: Tries) -> Self:
-        return replace(self, state="tried", retry=retry, tries=tries, version=self.version + 1)
+    def after_attempt(self, retry: int, tries: Tries, error: str = "") -> Self:
+        return replace(self, state="tried", retry=retry, tries=tries, error=error, version=self.version + 1)
 
-    def after_parking(self, retry: int, tries: Tries) -> Self:
-        return replace(self, state="parked", retry=retry, tries=tries, version=self.version + 1)
+    def after_parking(self, retry: int, tries: Tries, error: str = "") -> Self:
+        return replace(self, state="parked", retry=retry, tries=tries, error=error, version=self.version + 1)
 
-    def after_outcome(self, state: Literal["sent", "dropped"]) -> Self:
-        return replace(self, state=state, version=self.version + 1)
+    def after_outcome(self, state: Literal["sent", "dropped"], reason: str = "") -> Self:
+        return replace(self, state=state, error=reason, version=self.version + 1)

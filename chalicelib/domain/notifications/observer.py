@@ -26,6 +26,9 @@ MAX_USER_LENGTH = 200
 
 ALL_TYPES: tuple[EventType, ...] = (("*",),)
 
+NOTIFICATION_FAILED: EventType = ("notification", "failed")
+"""Start of the types of events about deliveries that failed. The channel and the name of the observer follow."""
+
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 NAME_PATTERN = pattern_of(_NAME)
 
@@ -111,6 +114,9 @@ class Observer:
         return (configuration.user,) if configuration.user is not None and configuration.channel == "app" else ("",)
 
     def matches_type(self, event_type: EventType) -> bool:
+        """Whether it observes events of this type. It is never notified that it could not notify."""
+        if event_type[:2] == NOTIFICATION_FAILED and event_type[-1] == self.name:
+            return False
         return any(matches(event_type, pattern) for pattern in self.configuration.patterns)
 
     def is_addressed_by(self, props: dict[str, Any]) -> bool:
@@ -139,12 +145,12 @@ def check_name(name: str) -> str:
 def put_event(name: str, configuration: Configuration, since: int) -> NewEvent:
     """The event that configures an observer."""
     data = {"configuration": configuration.model_dump(exclude_none=True), "since": since}
-    return NewEvent(type=("observer", "put"), key=_key(name), payload=JsonPayload(type="json", data=data))
+    return NewEvent(type=("observer", "put"), key=observer_key(name), payload=JsonPayload(type="json", data=data))
 
 
 def deletion_event(name: str) -> NewEvent:
     """The event that deletes an observer."""
-    return NewEvent(type=("observer", "deleted"), key=_key(name))
+    return NewEvent(type=("observer", "deleted"), key=observer_key(name))
 
 
 def job_settings_event(jobs: dict[str, dict[str, Any]]) -> NewEvent:
@@ -177,7 +183,8 @@ class ConfigurationState:
                 return self
 
 
-def _key(name: str) -> str:
+def observer_key(name: str) -> str:
+    """The key of events about an observer."""
     return f"/observer/{name}"
 
 

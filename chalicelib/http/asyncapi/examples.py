@@ -34,6 +34,7 @@ _DEPLOYMENT = {
 _STEP = {"eventId": _AT, "TYPE": "OrderStepStarted", "key": "/folder/chain,117", "nodeId": "A", "taskId": "9"}
 _CREATED = {
     "eventId": _AT,
+    "read": False,
     "observer": "mine",
     "subject": "Created backup on n1 (#4800)",
     "body": "backup #4800 on n1 was created\n",
@@ -140,7 +141,7 @@ EXAMPLES = (
     _line("jobscheduler_get_at_path", _STEP, _STEPS, _FOLDER),
     _sse_event("jobscheduler_get_at_path", UNNAMED, _STEP, _STEPS, _FOLDER),
     _poll("jobscheduler_post", _non_empty(_STEP), _STEPS, _ORDERS, {"path": "/folder/"}),
-    _poll("get_inbox", _non_empty(_CREATED), {"limit": "1", "timeout": "5s"}, _ANNA),
+    _poll("get_inbox", {**_non_empty(_CREATED), "readUpTo": 0}, {"limit": "1", "timeout": "5s"}, _ANNA),
     _line("get_inbox", _CREATED, {"limit": "1"}, _ANNA),
     _sse_event("get_inbox", UNNAMED, _CREATED, {"limit": "1"}, _ANNA),
     _job_feed_event("start", **_START),

@@ -11,8 +11,8 @@ QUERY: Mapping[str, str] = {
     "limit": "Maximum number of results. In a feed, a negative limit returns the newest events first, without waiting."
     " With a limit, a"
     " snapshot has pages, and a page may have fewer results.",
-    "cursor": "Continue a snapshot: the `cursor` of the previous page, with the same path. All pages are as of the"
-    " `eventId` of the first one.",
+    "cursor": "Continue a snapshot or a list: the `cursor` of the previous page, with the same path. All pages of a"
+    " snapshot are as of the `eventId` of the first one.",
     "delay": "How long to collect more events after a first event that the request had to wait for.",
     "tornOlder": "Return `Torn` if the first event is older than this.",
     "heartbeat": "In a stream: send an empty line or a comment whenever nothing was sent for this long.",
@@ -43,6 +43,8 @@ QUERY: Mapping[str, str] = {
     " or other texts. A page of a large collection ends after two seconds of search, also without any match.",
     "at": "Return one object as it was right after this `eventId`.",
     "ticket": "The ticket in the link to a report. It is valid for one minute.",
+    "event": "The event, written `server.session.instance`.",
+    "eventId": "The `eventId` of the event. It replaces `event`.",
     "server": "The number of the log. Default: the log of the selected organization.",
 }
 

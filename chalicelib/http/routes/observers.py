@@ -1,4 +1,4 @@
-"""Routes of observers: configuration, failed deliveries, retry and replay. Also the inbox of users."""
+"""Routes of observers: configuration, deliveries, retry and replay. Also the inbox of users."""
 
 import secrets
 from collections.abc import Sequence
@@ -8,14 +8,16 @@ from typing import Any
 from chalice.app import Blueprint, Response
 from pydantic_core import to_json
 
+from chalicelib.domain.errors import NotFound
 from chalicelib.domain.notifications.observer import Configuration, Observer
+from chalicelib.domain.notifications.read_marks import InboxStatus
 from chalicelib.domain.organizations.organization import inbox_log
-from chalicelib.http import observer_parameters, parameters, problems, requests, responses
+from chalicelib.http import delivery_responses, observer_parameters, parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed
-from chalicelib.services.notifications.inbox import message_json, user_messages
+from chalicelib.services.notifications.inbox import MessageFormatter, user_messages
 from chalicelib.services.notifications.permissions import Actor, ObserverPermissions
 from chalicelib.services.notifications.registry import with_new_secret
 from chalicelib.services.notifications.retry import retry_parked
@@ -92,6 +94,33 @@ def get_failures(name: str) -> Response:
     return responses.failed_deliveries(parked)
 
 
+@routes.route("/observers/{name}/deliveries", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "DeliveryHistory"}, query=observer_parameters.DeliveriesParameters, problems=(404,))
+@problems.handle_errors
+def get_observer_deliveries(name: str) -> Response:
+    """The deliveries of an observer and their results, the newest first."""
+    context = access.reader()
+    observer = find_observer(context, name)
+    params = requests.query(observer_parameters.DeliveriesParameters, context.request)
+    history = context.components.notifications.history
+    return delivery_responses.delivery_page(history.of_observer(context.server, observer, params.cursor, params.limit))
+
+
+@routes.route("/deliveries", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "DeliveryHistory"}, query=observer_parameters.EventDeliveriesParameters, problems=(404,))
+@problems.handle_errors
+def get_deliveries() -> Response:
+    """The deliveries about an event by all observers that the caller may see, ordered by observer."""
+    context = access.reader()
+    params = requests.query(observer_parameters.EventDeliveriesParameters, context.request)
+    history = context.components.notifications.history
+    event = params.event or history.find_event(context.server, params.event_id or 0)
+    if event.server != context.server:
+        raise NotFound(f"there is no event {event}")
+    observers = _permissions(context).visible_observers(context.server, _actor(context))
+    return delivery_responses.delivery_page(history.of_event(event, observers, params.cursor, params.limit))
+
+
 @routes.route("/observers/{name}/retry", methods=["POST"], **authorizer.AUTHENTICATED)
 @route_doc("observers", {200: "Retried"}, optional_body=observer_parameters.RetryRequest, problems=(404,))
 @problems.handle_errors
@@ -129,11 +158,32 @@ def post_replay(name: str) -> Response:
 @route_doc("observers", {}, query=parameters.FollowParameters, feed="InboxMessage")
 @problems.handle_errors
 def get_inbox(user: str) -> Response:
-    """The messages in a user's inbox."""
+    """The messages in a user's inbox, and which of them are read."""
     context = access.user_or_admin(user)
     params = requests.query(parameters.FollowParameters, context.request)
+    read_up_to = context.components.notifications.read_marks.read_up_to(context.server, user)
     inbox = replace(context, server=inbox_log(context.server))
-    return feed(inbox, params, user_messages(user), message_json)
+    return feed(inbox, params, user_messages(user), MessageFormatter(read_up_to), {"readUpTo": read_up_to})
+
+
+@routes.route("/users/{user}/inbox/unread", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "InboxStatus"})
+@problems.handle_errors
+def get_unread(user: str) -> Response:
+    """The number of unread messages in a user's inbox."""
+    context = access.user_or_admin(user)
+    return _inbox_status(context.components.notifications.read_marks.status(context.server, user))
+
+
+@routes.route("/users/{user}/inbox/read", methods=["POST"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "InboxStatus"}, body=observer_parameters.ReadRequest)
+@problems.handle_errors
+def post_read(user: str) -> Response:
+    """Mark the messages in a user's inbox up to an `eventId` as read. A mark never moves back."""
+    context = access.user_or_admin(user)
+    event_id = requests.body(observer_parameters.ReadRequest, context.request).event_id
+    marks, by = context.components.notifications.read_marks, context.caller.user
+    return _inbox_status(marks.mark(context.server, user, event_id, by))
 
 
 def find_observer(context: LogContext, name: str) -> Observer:
@@ -149,6 +199,12 @@ def authorize_and_validate(context: LogContext, name: str, configuration: Config
     complete = context.components.notifications.observers.with_stored_secrets(context.server, name, authorized)
     build_validator(context.components.settings).check(complete)
     return complete
+
+
+def _inbox_status(status: InboxStatus) -> Response:
+    return responses.json_response(
+        {"readUpTo": status.read_up_to, "unread": status.unread, "moreFollows": status.has_more}
+    )
 
 
 def _permissions(context: LogContext) -> ObserverPermissions:

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -28,6 +27,9 @@ from chalicelib.domain.notifications.secret_fields import NOT_IN_TEMPLATES, appr
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB, JOB_EVENTS
 from chalicelib.services.notifications.event_messages import build_event_message
+from chalicelib.services.notifications.messages.alarm_scope import ALARM_KINDS, alarm_place, alarm_scope, template_of
+from chalicelib.services.notifications.messages.job_type_facts import ReadJobType, job_type_facts, no_job_types
+from chalicelib.services.notifications.messages.times import MessageTimes
 from chalicelib.services.objects.snapshots import state_at
 from chalicelib.services.reading.log_reader import LogReader
 
@@ -35,7 +37,8 @@ Scope = dict[str, Any]
 """The variables of a template."""
 MAX_TIME_FORMAT_CHARS = 100
 """Limited because the format is applied to every line of a job log."""
-_MAX_TIME_CHARS = 200
+_NAMES_WITH_JOB_TYPE = ("finish", "clean", *ALARM_KINDS)
+"""Names of templates with the variable `job_type`."""
 _FALSE_VALUES = ("", "0", "false", False, 0, None)
 _LINK_PREFIXES = ("https://", "http://", "file:///")
 """Allowed starts of a link in a report event: no scripts, and no files of another machine."""
@@ -71,8 +74,10 @@ class MessageBuilder:
         reader: LogReader,
         organization_name: Callable[[int], str | None],
         defaults: MessageDefaults,
+        read_job_type: ReadJobType = no_job_types,
     ) -> None:
         """`organization_name` returns the name of the organization whose log has a number."""
+        self._read_job_type = read_job_type
         self._renderer = renderer
         self._reader = reader
         self._organization_name = organization_name
@@ -130,12 +135,20 @@ class MessageBuilder:
         return None
 
     def _scope(self, event: Event, fields: Scope, observer: Observer, job: Scope) -> Scope:
-        if _template_name(event, fields) == "default":
+        name = _template_name(event, fields)
+        if name == "default":
             core = from_json(event.wire_text)
             scope = {**core, "event": core}
+        elif template_of(event) is not None:
+            scope = {**alarm_scope(event, self._times(observer)), "event": fields}
         else:
             scope = {name: value for name, value in fields.items() if name != "eventId"}
         scope["link"] = self._link(event, fields)
+        job_type = scope.get("type")
+        if name in _NAMES_WITH_JOB_TYPE and isinstance(job_type, str):
+            statistics = self._read_job_type(event.id.server, job_type)
+            facts = statistics and job_type_facts(statistics, event.at_us, self._times(observer))
+            scope |= {"job_type": facts} if facts else {}
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
@@ -155,13 +168,11 @@ class MessageBuilder:
         return result
 
     def _with_formatted_times(self, scope: Scope, observer: Observer) -> Scope:
-        config = observer.configuration.config
-        zone = parse_time_zone(str(config.get("time_zone") or self._defaults.time_zone))
-        time_format = check_time_format(str(config.get("time_format") or self._defaults.time_format))
+        times = self._times(observer)
 
         def format_time(time: Any) -> Any:
             try:
-                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(time_format)[:_MAX_TIME_CHARS]
+                return times.text_of_seconds(time)
             except (TypeError, ValueError, OverflowError, OSError):
                 return time  # Not a number, or outside the years that datetime supports.
 
@@ -175,18 +186,34 @@ class MessageBuilder:
                 formatted["log"] = [{**line, "time": format_time(line.get("time"))} for line in lines]
         return formatted
 
-    def _link(self, event: Event, fields: Scope) -> str:
-        return _report_link(event) or self._job_link(event, fields)
+    def _times(self, observer: Observer) -> MessageTimes:
+        config, defaults = observer.configuration.config, self._defaults
+        try:
+            zone = parse_time_zone(str(config.get("time_zone") or defaults.time_zone))
+            return MessageTimes(zone, check_time_format(str(config.get("time_format") or defaults.time_format)))
+        except Undeliverable:
+            if observer.configuration.channel == "mail":
+                raise
+            # Only those of mails are validated when an observer is configured.
+            return MessageTimes(parse_time_zone(defaults.time_zone), check_time_format(defaults.time_format))
 
-    def _job_link(self, event: Event, fields: Scope) -> str:
+    def _link(self, event: Event, fields: Scope) -> str:
+        return _report_link(event) or self._console_link(event, fields)
+
+    def _console_link(self, event: Event, fields: Scope) -> str:
         """The page of the job in the console. It names the organization, because job numbers are not unique."""
         name = fields.get("event")
-        if not self._defaults.public_url or name not in EVENT_NAMES:
+        if template_of(event) is not None:
+            place = alarm_place(event)
+        elif name in EVENT_NAMES:
+            place = f"objects/{'job' if name in JOB_EVENTS else 'jobset'}/{fields['id']}"
+        else:
+            place = ""
+        if not self._defaults.public_url or not place:
             return ""
-        collection = "job" if name in JOB_EVENTS else "jobset"
         organization = self._organization_name(event.id.server)
-        query = f"?org={organization}" if organization else ""
-        return f"{self._defaults.public_url.rstrip('/')}/#/objects/{collection}/{fields['id']}{query}"
+        query = f"{'&' if '?' in place else '?'}org={organization}" if organization else ""
+        return f"{self._defaults.public_url.rstrip('/')}/#/{place}{query}"
 
     def _message(self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, job: Scope) -> Message:
         channel = observer.configuration.channel
@@ -244,6 +271,8 @@ def event_fields(event: Event) -> Scope:
 
 
 def _template_name(event: Event, fields: Scope) -> str:
+    if (name := template_of(event)) is not None:
+        return name
     is_job_event = event.fields.type[:1] in (("job",), ("jobset",)) and "event" in fields
     return str(fields["event"]) if is_job_event else "default"
 

@@ -168,13 +168,14 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
 
 def _observers(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(
-        commands, common, "observers", "List, show, change and delete observers, and retry failed deliveries."
+        commands, common, "observers", "List, show, change and delete observers, and list and retry their deliveries."
     )
-    actions = ("list", "show", "put", "delete", "failures", "retry")
+    actions = ("list", "show", "put", "delete", "deliveries", "failures", "retry")
     command.add_argument("action", nargs="?", choices=actions, default="list")
     command.add_argument("name", nargs="?")
     command.add_argument("ids", nargs="*", help="retry: ids of deliveries; default: all")
     command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
+    command.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="deliveries: the newest N (50)")
 
 
 def _replay(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
