@@ -118,7 +118,7 @@ malformed_events = st.builds(
 
 _job_events = [
     anyjob.create,
-    anyjob.progress,
+    lambda number, **more: anyjob.progress(number, state="run", **more),
     anyjob.finish,
     lambda number, **more: anyjob.job_event("clean", number, **more),
 ]
