@@ -1,4 +1,4 @@
-"""Assign numbers to jobs that are created without an id: greater than every number of a job in the log.
+"""Assign numbers to jobs that are created without an id: greater than every number of a job below `ASSIGNABLE_END`.
 
 The root of the list of jobs has the greatest number up to the checkpoint of the views. The commits after it are read
 from the log. A condition of the append refuses a number that another writer has taken since, so the root, the log and
@@ -18,7 +18,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
-from chalicelib.domain.objects.ref import NUMBER_END, number_in_path
+from chalicelib.domain.objects.ref import ASSIGNABLE_END, number_in_path
 from chalicelib.domain.queries.event_filter import ObjectSelection
 from chalicelib.domain.views.list_index import ROOT_ITEM, Root
 from chalicelib.domain.views.record import Checkpoint, list_view
@@ -75,10 +75,10 @@ class JobNumbers:
             return events, None
         position = self._read(server)
         # Other events about unknown jobs are ignored.
-        used = max(0 if needs_existing_job(event) else id_from_key(JOB, event.key) or 0 for event in events)
+        used = max(0 if needs_existing_job(event) else _number_of(event.key) for event in events)
         with self._lock:
             first = max(position.greatest, self._reserved.get(server, 0), used) + 1
-            if first + count > NUMBER_END:
+            if first + count > ASSIGNABLE_END:
                 raise BadInput(f"there is no number after {first - 1} to assign; create the job with an id of your own")
             self._reserved[server] = first + count - 1
         numbers = iter(range(first, first + count))
@@ -111,6 +111,12 @@ class JobNumbers:
             self._positions.clear()
         self._positions[server] = position
         return position
+
+
+def _number_of(key: str | None) -> int:
+    """The number of the job with this key. 0 if the key is not a job's."""
+    number = id_from_key(JOB, key)
+    return 0 if number is None else number_in_path(f"/{number}")
 
 
 def _greatest_number(commit: Commit) -> int:
