@@ -12,7 +12,16 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.log.outcome import SubmittedAppend, unwrap
-from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
+from chalicelib.domain.notifications.delivery import (
+    AppMessage,
+    AppriseMessage,
+    BusEvent,
+    Mail,
+    Message,
+    Parked,
+    SlackPost,
+    WebhookPost,
+)
 from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.list_cursor import ListCursor
 from chalicelib.domain.objects.ref import State
@@ -234,8 +243,10 @@ def preview(event: Event, skip_reason: str | None, message: Message, addresses: 
         case Mail():
             parts = {"subject": message.subject, "text": message.text, "html": message.html}
             content: object = {**parts, "to": addresses}
-        case SlackPost():
+        case SlackPost() | WebhookPost() | BusEvent():
             content = {"json": from_json(message.json)}
+        case AppriseMessage():
+            content = {"subject": message.subject, "body": message.body}
         case AppMessage():
             content = {"subject": message.subject, "body": message.body, "users": addresses}
     return json_response(

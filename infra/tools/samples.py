@@ -6,8 +6,9 @@ from zoneinfo import ZoneInfo
 from pydantic_core import to_json
 
 from chalicelib.domain import timestamps
-from chalicelib.domain.events.event import Event
+from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode
 from chalicelib.domain.events.ids import Id
+from chalicelib.domain.vocabularies.job.events import new_event
 from chalicelib.services.notifications.messages.alarm_scope import alarm_scope, template_of
 from chalicelib.services.notifications.messages.times import MessageTimes
 
@@ -140,6 +141,21 @@ def alarm_sample(event: Event) -> tuple[str, Scope]:
     times = MessageTimes(ZoneInfo("UTC"), "%Y-%m-%d %H:%M:%S %Z")
     fields = alarm_scope(event, times)
     return template_of(event) or "", fields if "expectation" not in fields else fields | {"job_type": JOB_TYPE}
+
+
+_ONLY_IN_TEMPLATES = ("log", "duration", "job_type")
+"""Variables of a finished job's templates that are not in its event."""
+
+
+def sample_event(name: str, fields: Scope) -> Event:
+    """A stored event with these fields."""
+    if name in SAMPLES:
+        left_out = _ONLY_IN_TEMPLATES if name == "finish" else ()
+        new = new_event({"event": name, **{key: value for key, value in fields.items() if key not in left_out}})
+    else:
+        payload = JsonPayload(type="json", data=fields["payload"])
+        new = NewEvent(type=tuple(fields["type"]), key=fields["key"], payload=payload)
+    return Event(Id(1, 7, 1), 1794805200000001, 1794805200000001, encode(new).decode())
 
 
 def scope(name: str, fields: Scope, link: str = "https://annals.example.org/jobs/4711") -> Scope:

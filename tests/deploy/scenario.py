@@ -16,6 +16,7 @@ from chalicelib.services.reading.log_reader import MAX_SEARCH_DISTANCE
 from chalicelib.wiring.exports import table_exporter
 from infra.deploy.build.package import ROOT
 from tests.deploy.installation import Installation, full_token, stream_event
+from tests.torture.stores import REGION
 
 EVENTS = ROOT / "tests" / "events"
 ACME = 1
@@ -24,6 +25,7 @@ LARGE = {"text": "x" * 5_000}
 NO_EVENTS = {"types": ["nothing/*"]}
 NO_EVENTS_OF_KEY = {"keys": ["/noise/1"], "types": ["nothing/*"]}
 HOUR_MS = 3_600_000
+BUS = f"arn:aws:events:{REGION}:000000000000:event-bus/default"
 SCHEDULED: dict[str, Any] = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -61,6 +63,7 @@ def create_organizations(annals: Installation) -> None:
         "mails": {"channel": "mail", "events": "redirect,finish", "config": mail},
         "posts": {"channel": "slack", "events": "finish", "config": {"url": "https://127.0.0.1:9/services/a/b/c"}},
         "notifies": {"channel": "app", "events": "all", "config": {"to": "anna"}},
+        "buses": {"channel": "eventbridge", "events": "finish", "config": {"bus": "default"}},
         "mine": {"channel": "app", "scope": "private", "events": "redirect,finish"},
         "broken": {"channel": "mail", "types": ["push/*"], "config": mail | {"from": "annals@elsewhere.example"}},
     }.items():
@@ -141,6 +144,7 @@ def observe_and_deliver(annals: Installation) -> None:
     assert any(answer["batchItemFailures"] for answer in answers)
     assert len(annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]) > 1
     assert annals.request("GET", "/observers/{name}", name="mails")["deliveries"]["sent"] > 1
+    assert annals.request("GET", "/observers/{name}", name="buses")["deliveries"]["sent"] > 1
     assert annals.request("GET", "/observers/{name}", name="broken")["deliveries"]["parked"] > 1
 
 
@@ -167,6 +171,7 @@ def manage_observers(annals: Installation) -> None:
         configuration = {"channel": "app", "events": "finish", "config": {"to": "ben"}}
         annals.request("POST", "/observers/{name}/preview", {"configuration": configuration}, name=name)
         annals.request("POST", "/observers/{name}/test", name=name)
+    annals.request("POST", "/observers/{name}/test", name="buses")
     annals.deliver_all()
     annals.request("DELETE", "/observers/{name}", name="posts")
     annals.deliver_all()
@@ -197,6 +202,7 @@ def read(annals: Installation) -> None:
         "/jobsets/{number}": {"number": "7"},
         "/organizations/{org}/pushy/jobs": {"org": "acme"},
         "/organizations/{org}/pushy/jobs/{job}": {"org": "acme", "job": "deploy"},
+        "/observer-presets": {},
         "/observers": {},
         "/observers/{name}": {"name": "notifies"},
         "/observers/{name}/failures": {"name": "notifies"},

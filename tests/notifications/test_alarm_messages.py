@@ -7,7 +7,7 @@ import pytest
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
-from chalicelib.domain.notifications.delivery import AppMessage, Delivery, Dropped, Mail, SlackPost
+from chalicelib.domain.notifications.delivery import AppMessage, Delivery, Dropped, Mail, Message, SlackPost
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
 from chalicelib.services.notifications.messages.job_type_facts import JobTypeStatistics
 from tests.notifications.observer_client import job
@@ -38,7 +38,7 @@ def append(site: Site, event_type: tuple[str, ...], data: dict[str, Any]) -> Eve
 
 def build(
     site: Site, name: str, event: Event, statistics: JobTypeStatistics | None = None, **defaults: str
-) -> Mail | SlackPost | AppMessage | Dropped:
+) -> Message | Dropped:
     builder = MessageBuilder(
         TemplateRenderer(),
         site.components.log.reader,

@@ -1,14 +1,16 @@
 """Deliveries: the messages that an observer sends because of an event, and their outcomes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.ids import Id
 
-Channel = Literal["mail", "slack", "app"]
+TemplateChannel = Literal["mail", "slack", "app"]
+"""A channel whose messages are rendered with templates of its own."""
+Channel = Literal["mail", "slack", "app", "webhook", "apprise", "eventbridge"]
 
-MESSAGE_PARTS: dict[Channel, tuple[str, ...]] = {
+MESSAGE_PARTS: dict[TemplateChannel, tuple[str, ...]] = {
     "mail": ("subject", "text", "html"),
     "slack": ("json",),
     "app": ("subject", "body"),
@@ -164,4 +166,40 @@ class AppMessage:
     event: Id
 
 
-Message = Mail | SlackPost | AppMessage
+@dataclass(frozen=True, slots=True)
+class WebhookPost:
+    """A CloudEvent to a webhook, signed with its secret."""
+
+    delivery: str
+    url: str = field(repr=False)
+    secret: str = field(repr=False)
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppriseMessage:
+    """A message to one of the services that Apprise knows."""
+
+    delivery: str
+    url: str = field(repr=False)
+    """An Apprise URL. It contains the tokens of the service."""
+    subject: str
+    body: str
+    is_failure: bool
+    """Whether it is about a failure. Services that know kinds of messages show it as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class BusEvent:
+    """An event to a bus of Amazon EventBridge."""
+
+    delivery: str
+    bus: str
+    """Name or ARN."""
+    detail_type: str
+    at_us: int
+    """Time of the event."""
+    json: str
+
+
+Message = Mail | SlackPost | AppMessage | WebhookPost | AppriseMessage | BusEvent

@@ -18,6 +18,7 @@ from chalicelib.domain.json_schema import pattern_of
 from chalicelib.domain.model import Model
 from chalicelib.domain.notifications.delivery import Channel
 from chalicelib.domain.notifications.observer_schema import CONFIGURATION_SCHEMA
+from chalicelib.domain.notifications.secret_fields import apprise_urls, masked, url_scheme
 from chalicelib.domain.queries.event_filter import Patterns
 from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB_EVENTS
 
@@ -97,8 +98,16 @@ class Observer:
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """The recipients. Without a list, a user's app observer sends to that user."""
+        """The recipients. Without a list, a user's app observer sends to that user.
+
+        Each URL of an Apprise observer is a recipient, named by its service and position, because it is a secret.
+        """
         configuration = self.configuration
+        if configuration.channel == "apprise":
+            urls = apprise_urls(configuration.config.get("urls"))
+            return tuple(f"{url_scheme(url)} {number}" for number, url in enumerate(urls, start=1)) or ("",)
+        if configuration.channel in ("webhook", "eventbridge"):
+            return ("",)
         listed = tuple(dict.fromkeys(_split_list(str(configuration.config.get("to") or ""))))
         if listed:
             return listed
@@ -118,7 +127,10 @@ class Observer:
 
     @property
     def json(self) -> dict[str, Any]:
-        return {"name": self.name, **self.configuration.model_dump(exclude_none=True), "since": self.since}
+        """The observer as clients receive it, without its secrets."""
+        configuration = self.configuration.model_dump(exclude_none=True)
+        configuration["config"] = masked(self.configuration.channel, configuration["config"])
+        return {"name": self.name, **configuration, "since": self.since}
 
 
 def check_name(name: str) -> str:

@@ -19,6 +19,7 @@ from chalicelib.http.openapi.annotations import route_doc
 from chalicelib.http.routes.feeds import feed
 from chalicelib.services.notifications.inbox import MessageFormatter, user_messages
 from chalicelib.services.notifications.permissions import Actor, ObserverPermissions
+from chalicelib.services.notifications.registry import with_new_secret
 from chalicelib.services.notifications.retry import retry_parked
 
 routes = Blueprint(__name__)
@@ -58,12 +59,16 @@ def get_observer(name: str) -> Response:
 @route_doc("observers", {200: "Observer", 201: "Observer"}, body=Configuration)
 @problems.handle_errors
 def put_observer(name: str) -> Response:
-    """Configure an observer."""
+    """Configure an observer. A secret that the server has generated is only in this response."""
     context = access.reader()
     configuration = requests.body(Configuration, context.request)
     configuration = authorize_and_validate(context, name, configuration)
-    observer, is_new = context.components.notifications.observers.put(context.server, name, configuration)
-    return responses.json_response(_observer_json(context, observer), 201 if is_new else 200)
+    complete = with_new_secret(configuration)
+    observer, is_new = context.components.notifications.observers.put(context.server, name, complete)
+    content = _observer_json(context, observer)
+    if complete is not configuration:
+        content["config"]["secret"] = complete.config["secret"]
+    return responses.json_response(content, 201 if is_new else 200)
 
 
 @routes.route("/observers/{name}", methods=["DELETE"], **authorizer.AUTHENTICATED)
@@ -187,12 +192,13 @@ def find_observer(context: LogContext, name: str) -> Observer:
 
 
 def authorize_and_validate(context: LogContext, name: str, configuration: Configuration) -> Configuration:
-    """Return the configuration with its user filled in; raise if it is not allowed or not usable."""
+    """Return the configuration with its user and stored secrets; raise if it is not allowed or not usable."""
     from chalicelib.wiring.notifications import build_validator  # noqa: PLC0415  (loading Jinja2 takes long)
 
     authorized = _permissions(context).authorize(context.server, name, configuration, _actor(context))
-    build_validator(context.components.settings).check(authorized)
-    return authorized
+    complete = context.components.notifications.observers.with_stored_secrets(context.server, name, authorized)
+    build_validator(context.components.settings).check(complete)
+    return complete
 
 
 def _inbox_status(status: InboxStatus) -> Response:

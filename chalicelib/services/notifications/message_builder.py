@@ -10,19 +10,23 @@ from pydantic_core import from_json
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.events.event import Event, EventFields
+from chalicelib.domain.notifications.alert import alert_of
 from chalicelib.domain.notifications.delivery import (
     MESSAGE_PARTS,
     AppMessage,
-    Channel,
+    AppriseMessage,
     Delivery,
     Dropped,
     Mail,
     Message,
     SlackPost,
+    TemplateChannel,
 )
 from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.domain.notifications.secret_fields import NOT_IN_TEMPLATES, apprise_urls
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB, JOB_EVENTS
+from chalicelib.services.notifications.event_messages import build_event_message
 from chalicelib.services.notifications.messages.alarm_scope import ALARM_KINDS, alarm_place, alarm_scope, template_of
 from chalicelib.services.notifications.messages.job_type_facts import ReadJobType, job_type_facts, no_job_types
 from chalicelib.services.notifications.messages.times import MessageTimes
@@ -43,7 +47,7 @@ _LINK_PREFIXES = ("https://", "http://", "file:///")
 class Renderer(Protocol):
     """Renders templates and evaluates filters. Both raise `Undeliverable` on failure."""
 
-    def render(self, channel: Channel, name: str, part: str, scope: Mapping[str, Any]) -> str:
+    def render(self, channel: TemplateChannel, name: str, part: str, scope: Mapping[str, Any]) -> str:
         """Render one part of a message, such as its subject, about an event called `name`."""
 
     def evaluate_filter(self, text: str, scope: Mapping[str, Any]) -> bool: ...
@@ -88,9 +92,7 @@ class MessageBuilder:
         drop_reason = self._drop_reason(fields, observer, job)
         if drop_reason is not None:
             return Dropped(drop_reason)
-        return self._render(
-            delivery, observer, _template_name(event, fields), self._scope(event, fields, observer, job)
-        )
+        return self._message(delivery, event, fields, observer, job)
 
     def drop_reason(self, event: Event, observer: Observer, configured: ConfigurationState) -> str | None:
         """Why the event or the observer suppresses the message, or None. Raises `Undeliverable` if the filter fails."""
@@ -104,8 +106,7 @@ class MessageBuilder:
         fields = self._with_job_fields(event, event_fields(event))
         job = _job_settings(fields, configured)
         drop_reason = self._drop_reason(fields, observer, job)
-        scope = self._scope(event, fields, observer, job)
-        return drop_reason, self._render(delivery, observer, _template_name(event, fields), scope)
+        return drop_reason, self._message(delivery, event, fields, observer, job)
 
     def _with_job_fields(self, event: Event, fields: Scope) -> Scope:
         """A redirect takes the type, params and props that it lacks from its job."""
@@ -142,7 +143,7 @@ class MessageBuilder:
             scope = {**alarm_scope(event, self._times(observer)), "event": fields}
         else:
             scope = {name: value for name, value in fields.items() if name != "eventId"}
-        scope["link"] = _report_link(event) or self._link(event, fields)
+        scope["link"] = self._link(event, fields)
         job_type = scope.get("type")
         if name in _NAMES_WITH_JOB_TYPE and isinstance(job_type, str):
             statistics = self._read_job_type(event.id.server, job_type)
@@ -151,8 +152,8 @@ class MessageBuilder:
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
-            # The webhook URL is a secret.
-            scope["config"] = {name: value for name, value in observer.configuration.config.items() if name != "url"}
+            config = observer.configuration.config
+            scope["config"] = {name: value for name, value in config.items() if name not in NOT_IN_TEMPLATES}
         if fields.get("event") == "finish":
             scope |= self._job_result(event, fields)
         return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
@@ -197,6 +198,9 @@ class MessageBuilder:
             return MessageTimes(parse_time_zone(defaults.time_zone), check_time_format(defaults.time_format))
 
     def _link(self, event: Event, fields: Scope) -> str:
+        return _report_link(event) or self._job_link(event, fields)
+
+    def _job_link(self, event: Event, fields: Scope) -> str:
         """The page of the job in the console. It names the organization, because job numbers are not unique."""
         name = fields.get("event")
         if template_of(event) is not None:
@@ -211,9 +215,27 @@ class MessageBuilder:
         query = f"{'&' if '?' in place else '?'}org={organization}" if organization else ""
         return f"{self._defaults.public_url.rstrip('/')}/#/{place}{query}"
 
-    def _render(self, delivery: Delivery, observer: Observer, name: str, scope: Scope) -> Message:
-        channel, config = observer.configuration.channel, observer.configuration.config
-        parts = {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
+    def _message(self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, job: Scope) -> Message:
+        channel = observer.configuration.channel
+        if channel == "webhook" or channel == "eventbridge":  # noqa: PLR1714  (mypy narrows the type by this form only)
+            organization = self._organization_name(event.id.server) or ""
+            link, public_url = self._link(event, fields), self._defaults.public_url
+            return build_event_message(delivery, event, fields, observer, organization, link, public_url)
+        name, scope = _template_name(event, fields), self._scope(event, fields, observer, job)
+        if channel == "apprise":
+            parts = self._render("app", name, scope)
+            alert = alert_of(event.fields)
+            is_failure = alert is not None and alert.action == "trigger"
+            return AppriseMessage(delivery.id, _apprise_url(delivery, observer), **parts, is_failure=is_failure)
+        return self._text_message(delivery, observer, channel, self._render(channel, name, scope))
+
+    def _render(self, channel: TemplateChannel, name: str, scope: Scope) -> dict[str, str]:
+        return {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
+
+    def _text_message(
+        self, delivery: Delivery, observer: Observer, channel: TemplateChannel, parts: dict[str, str]
+    ) -> Message:
+        config = observer.configuration.config
         match channel:
             case "mail":
                 sender = str(config.get("from") or self._defaults.mail_from)
@@ -232,6 +254,14 @@ class MessageBuilder:
                 return AppMessage(
                     delivery.id, delivery.server, user, observer.name, parts["subject"], parts["body"], delivery.event
                 )
+
+
+def _apprise_url(delivery: Delivery, observer: Observer) -> str:
+    """The URL of the recipient, which the delivery names by its service and position."""
+    urls = dict(zip(observer.addresses, apprise_urls(observer.configuration.config.get("urls")), strict=False))
+    if delivery.address not in urls:
+        raise Undeliverable("the observer has no such URL any more")
+    return urls[delivery.address]
 
 
 def event_fields(event: Event) -> Scope:

@@ -32,7 +32,7 @@ from infra.server.startup import open_components
 
 POLL_INTERVAL_S = 0.1
 CLEANUP_INTERVAL_S = 60.0
-THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "": 1}
+THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "webhook": 16, "apprise": 4, "eventbridge": 4, "": 1}
 """The empty channel stands for deleted observers, whose deliveries are dropped."""
 MAX_MEMORY_BYTES = 2 * 1024**3
 """Address space limit: a template that needs more fails instead of exhausting the machine."""

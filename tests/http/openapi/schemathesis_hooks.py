@@ -45,6 +45,10 @@ UNDESCRIBED_RULES = {
     "is not a mail address": "the maximum length of an address",
     "a filter is an expression": "the syntax of Jinja expressions",
     "is not among the allowed hosts": "the hosts that the installation allows",
+    "which is allowed only for hosts in WEBHOOK_HOSTS": "the hosts that need no encryption",
+    "config.urls: ": "the URLs that Apprise knows, and those that are stored",
+    "channel: 'apprise' ": "whether the installation has Apprise",
+    "channel: 'eventbridge' ": "whether the installation is on AWS",
 }
 """Problems with requests that match the schemas: a part of the detail, and the rule that no schema can state."""
 

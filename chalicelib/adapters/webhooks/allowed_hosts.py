@@ -9,10 +9,10 @@ from threading import Thread
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from chalicelib.adapters.slack.io_deadline import Deadline
+from chalicelib.adapters.webhooks.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
-HTTPS_PORT = 443
+HTTP_PORT, HTTPS_PORT = 80, 443
 _PRIVATE = "private:"
 _UNICAST6 = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = [
@@ -35,12 +35,13 @@ class AllowedHost:
     host: str
     port: int = HTTPS_PORT
     is_private: bool = False
+    is_tls: bool = True
 
     @property
     def name(self) -> str:
         """Host and port as in a URL, without the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == HTTPS_PORT else f"{host}:{self.port}"
+        return host if self.port == (HTTPS_PORT if self.is_tls else HTTP_PORT) else f"{host}:{self.port}"
 
 
 def parse_allowed_host(entry: str) -> AllowedHost:
