@@ -53,12 +53,17 @@ def main() -> None:
 
 def page(templates: TemplateRenderer) -> str:
     """The page as one self-contained HTML document."""
-    samples = [*((name, name, fields) for name, fields in SAMPLES.items()), ("finish, failed", "finish", FAILED)]
-    sections = [(title, name, fields, sample_event(name, fields)) for title, name, fields in samples]
-    sections += [(title, *alarm_sample(event), event) for title, event in ALARM_EVENTS.items()]
-    sections += [("another event", "another event", OTHER, sample_event("another event", OTHER))]
-    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, (title, *_) in enumerate(sections))
-    cards = "".join(_section(templates, number, *section) for number, section in enumerate(sections))
+    alarms = [(title, *alarm_sample(event), event) for title, event in ALARM_EVENTS.items()]
+    others = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
+    samples = [
+        *(("finish, failed" if fields is FAILED else name, name, fields, None) for name, fields in others),
+        *alarms,
+    ]
+    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, (title, *_) in enumerate(samples))
+    sections = [
+        _section(templates, number, title, name, fields, event or sample_event(name, fields))
+        for number, (title, name, fields, event) in enumerate(samples)
+    ]
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
     body = f"<h1>Messages</h1><nav>{links}</nav>{cards}"
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
@@ -102,8 +107,8 @@ def _event(channel: Channel, title: str, event: Event) -> str:
     observer = Observer("ops", Configuration(channel=channel, config=config), since=0)
     delivery = Delivery(f"{event.id}/ops", event.id.server, "ops", event.id, event.fields.key or "")
     native = json.loads(vocabularies.native_text(event))
-    url = "https://annals.example.org"
-    message = build_event_message(delivery, event, native, observer, "acme", f"{url}/jobs/4711", url)
+    link = scope("", {})["link"]
+    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org")
     text = json.dumps(json.loads(message.json), indent=2, ensure_ascii=False)
     return _card("", title, "", f"<details><summary>JSON</summary><pre>{escape(text)}</pre></details>")
 

@@ -86,21 +86,6 @@ OTHER: Final[Scope] = {
 """An event that has no template."""
 
 
-_ONLY_IN_TEMPLATES = ("log", "duration", "job_type")
-"""Variables of a finished job's templates that are not in its event."""
-
-
-def sample_event(name: str, fields: Scope) -> Event:
-    """A stored event with these fields."""
-    if name in SAMPLES:
-        left_out = _ONLY_IN_TEMPLATES if name in ("finish", "clean") else ()
-        new = new_event({"event": name, **{key: value for key, value in fields.items() if key not in left_out}})
-    else:
-        payload = JsonPayload(type="json", data=fields["payload"])
-        new = NewEvent(type=tuple(fields["type"]), key=fields["key"], payload=payload)
-    return Event(Id(1, 7, 1), 1794805200000001, 1794805200000001, encode(new).decode())
-
-
 _DAY = "2026-11-18T"
 _RUN = {"job": 7001, "run": 1, "startedAt": f"{_DAY}02:31:30.000000Z"}
 _EXPECTATION = {"expectation": "nightly-backup", "type": "backup", "node": "n2"}
@@ -156,6 +141,21 @@ def alarm_sample(event: Event) -> tuple[str, Scope]:
     times = MessageTimes(ZoneInfo("UTC"), "%Y-%m-%d %H:%M:%S %Z")
     fields = alarm_scope(event, times)
     return template_of(event) or "", fields if "expectation" not in fields else fields | {"job_type": JOB_TYPE}
+
+
+_ONLY_IN_TEMPLATES = ("log", "duration", "job_type")
+"""Variables of a finished job's templates that are not in its event."""
+
+
+def sample_event(name: str, fields: Scope) -> Event:
+    """A stored event with these fields."""
+    if name in SAMPLES:
+        left_out = _ONLY_IN_TEMPLATES if name == "finish" else ()
+        new = new_event({"event": name, **{key: value for key, value in fields.items() if key not in left_out}})
+    else:
+        payload = JsonPayload(type="json", data=fields["payload"])
+        new = NewEvent(type=tuple(fields["type"]), key=fields["key"], payload=payload)
+    return Event(Id(1, 7, 1), 1794805200000001, 1794805200000001, encode(new).decode())
 
 
 def scope(name: str, fields: Scope, link: str = "https://annals.example.org/jobs/4711") -> Scope:

@@ -198,9 +198,9 @@ class MessageBuilder:
             return MessageTimes(parse_time_zone(defaults.time_zone), check_time_format(defaults.time_format))
 
     def _link(self, event: Event, fields: Scope) -> str:
-        return _report_link(event) or self._console_link(event, fields)
+        return _report_link(event) or self._job_link(event, fields)
 
-    def _console_link(self, event: Event, fields: Scope) -> str:
+    def _job_link(self, event: Event, fields: Scope) -> str:
         """The page of the job in the console. It names the organization, because job numbers are not unique."""
         name = fields.get("event")
         if template_of(event) is not None:
