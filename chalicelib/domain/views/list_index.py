@@ -142,6 +142,8 @@ class Root:
     results: Mapping[str, int] | None = None
     types: Mapping[str, int] | None = None
     """None: the root was written by a version that did not count types."""
+    greatest_number: int = 0
+    """The greatest number that is the path of an object, including objects without a state."""
     version: int = 0
 
     @classmethod
@@ -149,12 +151,14 @@ class Root:
         if record is None:
             return cls()
         data = from_json(record.data)
-        return cls(data["n"], data["s"], data["r"], data.get("t"), record.version)
+        return cls(data["n"], data["s"], data["r"], data.get("t"), data.get("m", 0), record.version)
 
     def to_record(self, view: str) -> Record:
         data: dict[str, Any] = {"n": self.size, "s": self.states or {}, "r": self.results or {}}
         if self.types is not None:
             data["t"] = self.types
+        if self.greatest_number:
+            data["m"] = self.greatest_number
         return Record(view, ROOT_ITEM, self.version, to_json(data).decode())
 
     def recount(self, added: Iterable[Facets], removed: Iterable[Facets]) -> Self:
