@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from chalicelib.adapters.apprise.client import AppriseSender
-from chalicelib.adapters.apprise.client import check_urls as check_apprise_urls
 from chalicelib.adapters.aws.client import EVENTBRIDGE
 from chalicelib.adapters.event_bus import EventBus, find_bus
 from chalicelib.adapters.mail.message import MISSING_ADDRESS, normalize_address, parse_addresses
@@ -91,7 +89,9 @@ class _Destinations:
     def check_apprise_urls(self, urls: Sequence[str]) -> None:
         if self.settings.store != "sqlite":
             raise ValueError("channel: 'apprise' is available only on one machine, not on AWS; use a webhook")
-        check_apprise_urls(urls, self.settings.webhook_hosts)
+        from chalicelib.adapters.apprise.client import check_urls  # noqa: PLC0415  (not on AWS)
+
+        check_urls(urls, self.settings.webhook_hosts)
 
     def check_event_bus(self, bus: str) -> None:
         if self.settings.store == "sqlite":
@@ -104,6 +104,8 @@ class _Destinations:
 def _optional_channels(settings: Settings) -> OptionalChannels:
     webhook = WebhookPoster(settings.webhook_hosts)
     if settings.store == "sqlite":
+        from chalicelib.adapters.apprise.client import AppriseSender  # noqa: PLC0415  (not on AWS)
+
         return OptionalChannels(webhook, apprise=AppriseSender(settings.webhook_hosts))
     from chalicelib.wiring.on_aws import service_client  # noqa: PLC0415  (not on one machine)
 

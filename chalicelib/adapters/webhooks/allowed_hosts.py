@@ -13,7 +13,7 @@ from chalicelib.adapters.webhooks.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
 HTTP_PORT, HTTPS_PORT = 80, 443
-_PRIVATE = "private:"
+PRIVATE_PREFIX = "private:"
 _UNICAST6 = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = [
     ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")
@@ -46,8 +46,8 @@ class AllowedHost:
 
 def parse_allowed_host(entry: str) -> AllowedHost:
     """Parse `host`, `host:port` or `private:host:port`. Raises `ValueError`."""
-    is_private = entry.startswith(_PRIVATE)
-    name = entry.removeprefix(_PRIVATE)
+    is_private = entry.startswith(PRIVATE_PREFIX)
+    name = entry.removeprefix(PRIVATE_PREFIX)
     try:
         parts = urlsplit(f"//{name}")
         host, port = parts.hostname, parts.port

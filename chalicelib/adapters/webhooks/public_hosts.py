@@ -9,6 +9,7 @@ from chalicelib.adapters.templates.text import shorten_reason
 from chalicelib.adapters.webhooks.allowed_hosts import (
     HTTP_PORT,
     HTTPS_PORT,
+    PRIVATE_PREFIX,
     AllowedHost,
     is_permitted,
     parse_allowed_host,
@@ -28,7 +29,10 @@ class PublicHosts:
     @classmethod
     def parse(cls, entries: Sequence[str]) -> Self:
         """Parse entries `host` and `host:port`. Raises `ValueError`."""
-        return cls(frozenset((parse_allowed_host(entry).host, urlsplit(f"//{entry}").port) for entry in entries))
+        hosts = (parse_allowed_host(entry).host for entry in entries)
+        # A listed host is private anyway, so the prefix of SLACK_HOSTS changes nothing.
+        ports = (urlsplit(f"//{entry.removeprefix(PRIVATE_PREFIX)}").port for entry in entries)
+        return cls(frozenset(zip(hosts, ports, strict=True)))
 
     def is_listed(self, host: str, port: int) -> bool:
         return not self.listed.isdisjoint({(host, port), (host, None)})

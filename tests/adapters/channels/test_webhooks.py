@@ -153,6 +153,7 @@ def test_invalid_url_is_refused_by_check_and_post(url: str, reason: str) -> None
         ("http://relay:8080/x", ["relay:8080"]),
         ("http://relay:8080/x", ["relay"]),
         ("https://10.0.0.1/x", ["10.0.0.1"]),
+        ("https://10.0.0.1:8443/x", ["private:10.0.0.1:8443"]),
         ("http://[::1]:8080/x", ["[::1]"]),
     ],
 )
