@@ -65,7 +65,7 @@ def page(templates: TemplateRenderer) -> str:
         for number, (title, name, fields, event) in enumerate(samples)
     ]
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
-    body = f"<h1>Messages</h1><nav>{links}</nav>{cards}"
+    body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 
 
