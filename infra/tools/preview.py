@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
-from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
+from infra.tools.samples import DIGEST, FAILED, OTHER, SAMPLES, Scope, scope
 
 PAGE = Path("build/preview.html")
 
@@ -48,7 +48,7 @@ def main() -> None:
 
 def page(templates: TemplateRenderer) -> str:
     """The page as one self-contained HTML document."""
-    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
+    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER), ("digest", DIGEST)]
     titles = [f"{name}, failed" if fields is FAILED else name for name, fields in samples]
     links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
     sections = [
@@ -123,7 +123,10 @@ def _with_formatted_times(fields: Any) -> Any:
         return [_with_formatted_times(field) for field in fields]
     if not isinstance(fields, dict):
         return fields
-    return {name: _time(value) if name == "time" else _with_formatted_times(value) for name, value in fields.items()}
+    return {
+        name: _time(value) if name in ("time", "until") else _with_formatted_times(value)
+        for name, value in fields.items()
+    }
 
 
 def _time(seconds: int) -> str:

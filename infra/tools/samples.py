@@ -67,6 +67,21 @@ OTHER: Final[Scope] = {
 }
 """An event that has no template."""
 
+DIGEST: Final[Scope] = {
+    "count": 1000,
+    "samples": [
+        {
+            "subject": f"FAILED deploy on edge-{number} (#47{number}): no answer on port 443 in 60 s",
+            "link": f"https://annals.example.org/jobs/47{number}",
+            "time": 1794805200 + number,
+        }
+        for number in range(11, 16)
+    ],
+    "until": 1794808800,
+    "has_failures": True,
+}
+"""A held message about several events."""
+
 
 def scope(name: str, fields: Scope, link: str = "https://annals.example.org/jobs/4711") -> Scope:
     """The variables of a template, in a channel that does not format times."""

@@ -9,8 +9,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.calm.outcomes import outcome_of
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.events.event import Event, EventFields
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import (
     MESSAGE_PARTS,
     AppMessage,
@@ -78,6 +80,8 @@ class MessageBuilder:
         self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> Message | Dropped:
         """Build the message, or return why the event or the observer suppresses it."""
+        if delivery.count > 1:
+            return self._render(delivery, observer, "digest", self._digest_scope(delivery, observer, configured))
         fields = self._with_job_fields(event, event_fields(event))
         job = _job_settings(fields, configured)
         drop_reason = self._drop_reason(fields, observer, job)
@@ -138,11 +142,34 @@ class MessageBuilder:
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
-            # The webhook URL is a secret.
-            scope["config"] = {name: value for name, value in observer.configuration.config.items() if name != "url"}
+            scope["config"] = _public_config(observer)
         if fields.get("event") == "finish":
             scope |= self._job_result(event, fields)
         return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
+
+    def _digest_scope(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> Scope:
+        """The number of events, and the first ones with their headlines. Those that are no longer stored are missing."""
+        events = [event for sample in delivery.samples if (event := self._stored_event(sample)) is not None]
+        samples = []
+        for event in events:
+            fields = self._with_job_fields(event, event_fields(event))
+            scope = self._scope(event, fields, observer, _job_settings(fields, configured))
+            headline = self._renderer.render("app", _template_name(event, fields), "subject", scope)
+            samples.append({"subject": headline, "link": scope["link"], "time": event.at_us // 1_000_000})
+        digest: Scope = {
+            "count": delivery.count,
+            "samples": samples,
+            "until": delivery.until // 1_000_000,
+            "has_failures": any(outcome_of(event.fields) == "failure" for event in events),
+            "link": samples[0]["link"],
+        }
+        if not observer.is_private:
+            digest["config"] = _public_config(observer)
+        return self._with_formatted_times(digest, observer) if observer.configuration.channel == "mail" else digest
+
+    def _stored_event(self, event_id: Id) -> Event | None:
+        commit = self._reader.log.commit(event_id.server, event_id.session)
+        return None if commit is None else commit.events[event_id.instance - 1]
 
     def _job_result(self, event: Event, fields: Scope) -> Scope:
         """The job's log and its duration in seconds."""
@@ -165,8 +192,11 @@ class MessageBuilder:
                 return time  # Not a number, or outside the years that datetime supports.
 
         formatted = dict(scope)
-        if "time" in scope:
-            formatted["time"] = format_time(scope["time"])
+        for name in ("time", "until"):
+            if name in scope:
+                formatted[name] = format_time(scope[name])
+        if "samples" in scope:
+            formatted["samples"] = [{**sample, "time": format_time(sample["time"])} for sample in scope["samples"]]
         match scope.get("log"):
             case dict(line):
                 formatted["log"] = {**line, "time": format_time(line.get("time"))}
@@ -205,6 +235,11 @@ class MessageBuilder:
                 return AppMessage(
                     delivery.id, delivery.server, user, observer.name, parts["subject"], parts["body"], delivery.event
                 )
+
+
+def _public_config(observer: Observer) -> Scope:
+    """The configuration of the channel without the webhook URL, which is a secret."""
+    return {name: value for name, value in observer.configuration.config.items() if name != "url"}
 
 
 def event_fields(event: Event) -> Scope:

@@ -105,7 +105,9 @@ def test_samples_cover_all_events() -> None:
 
 
 def test_every_event_has_all_templates() -> None:
-    expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, [*HEADINGS, "default"])}
+    expected = {
+        f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, [*HEADINGS, "default", "digest"])
+    }
     existing = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.j2")}
     assert {name for name in existing if "/_" not in name} == expected
 
@@ -343,7 +345,7 @@ def test_event_of_another_vocabulary_is_rendered(channel: Channel, part: str, ow
 
 def test_preview_page_shows_every_message() -> None:
     page = preview.page(TEMPLATES)
-    assert page.count("<iframe") == len(SAMPLES) + 2
+    assert page.count("<iframe") == len(SAMPLES) + 3
     assert [title for title in HEADINGS.values() if title not in page] == []
     assert page.count(f"FAILED {JOB}") >= 3
     assert re.findall(r"<(?:script|link|img)\b", page) == []
