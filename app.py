@@ -120,14 +120,14 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: Any) -> None:
-    """Do the work of all organizations whose time has come: close jobs that have been silent for too long."""
+    """Do the work of all organizations whose time has come: close silent jobs, send held messages."""
     del event
-    due = get_components().consumers.due
+    indexes = get_components().consumers.due_indexes
 
     def has_time() -> bool:
         return bool(context.get_remaining_time_in_millis() > MIN_REMAINING_MS)
 
-    while has_time() and due.run(has_time, on_error=raise_all):
+    while has_time() and any(due.run(has_time, on_error=raise_all) for due in indexes):
         pass
 
 

@@ -10,12 +10,16 @@ from pathlib import Path
 from chalicelib.adapters.mail.message import MISSING_ADDRESS, normalize_address, parse_addresses
 from chalicelib.adapters.slack.webhook import SlackPoster, check_url
 from chalicelib.adapters.templates.renderer import TemplateRenderer
+from chalicelib.domain.errors import Undeliverable
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.services.calm.decisions import Passes
 from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
 from chalicelib.services.notifications.preview import Previewer
 from chalicelib.services.notifications.validation import ObserverValidator
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Components
+from chalicelib.wiring.components import Components, LogServices
 
 
 def build_deliverer(components: Components) -> Deliverer:
@@ -35,13 +39,24 @@ def build_deliverer(components: Components) -> Deliverer:
 
 
 def build_message_builder(components: Components) -> MessageBuilder:
-    settings = components.settings
-    return MessageBuilder(
-        _renderer(settings.templates_path),
-        components.log.reader,
-        components.log.organizations.name,
-        _defaults(settings),
-    )
+    return _build_message_builder(components.settings, components.log)
+
+
+def build_event_filter(settings: Settings, log: LogServices) -> Passes:
+    """A function that evaluates the filters of observers."""
+    builder = _build_message_builder(settings, log)
+
+    def passes(event: Event, observer: Observer, configured: ConfigurationState) -> bool:
+        try:
+            return builder.drop_reason(event, observer, configured) is None
+        except Undeliverable:
+            return True  # The filter fails. So will the delivery, which is then listed with the reason.
+
+    return passes
+
+
+def _build_message_builder(settings: Settings, log: LogServices) -> MessageBuilder:
+    return MessageBuilder(_renderer(settings.templates_path), log.reader, log.organizations.name, _defaults(settings))
 
 
 def build_previewer(components: Components) -> Previewer:

@@ -279,7 +279,7 @@ def _new_row(n: int, delivery: Delivery, put_ms: int) -> Row:
         unfinished=0,
         put=put_ms,
         until=delivery.until,
-        count=delivery.count,
+        events=delivery.count,
         samples=" ".join(map(str, delivery.samples)),
     )
 
@@ -296,5 +296,5 @@ def _delivery(row: Row) -> Delivery:
     event = Id(row.server, row.session, row.instance)
     samples = tuple(map(Id.parse, row.samples.split()))
     return Delivery(
-        row.id, row.server, row.observer, event, row.key, row.address, row.replay, row.until, row.count, samples
+        row.id, row.server, row.observer, event, row.key, row.address, row.replay, row.until, row.events, samples
     )

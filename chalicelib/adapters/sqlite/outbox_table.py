@@ -17,7 +17,7 @@ CREATE INDEX delivery_due ON delivery (server, observer, at) WHERE state = 0 AND
 """
 _DIGEST_COLUMNS = {
     "until": "INTEGER NOT NULL DEFAULT 0",
-    "count": "INTEGER NOT NULL DEFAULT 1",
+    "events": "INTEGER NOT NULL DEFAULT 1",
     "samples": "TEXT NOT NULL DEFAULT ''",
 }
 """Of a held message: EventId of the last event, number of events, and ids of the first ones. `until` is 0 for others.
@@ -83,7 +83,7 @@ class Row(NamedTuple):
     unfinished: int
     put: int
     until: int = 0
-    count: int = 1
+    events: int = 1
     samples: str = ""
 
     @property
@@ -95,7 +95,7 @@ class Row(NamedTuple):
 
 SELECT_ROW = """
 SELECT n, server, {observer}, {id}, session, instance, {key}, {address}, {replay}, state, tries, at, {error}, since,
-    unfinished, put, until, count, {samples}, crc
+    unfinished, put, until, events, {samples}, crc
 FROM delivery
 """.format_map({name: f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), NULL)" for name in _TEXTS})
 """Texts are read as bytes, because a damaged one may not be UTF-8. It must not make other rows unreadable.
@@ -105,7 +105,7 @@ A damaged row may also say that a text is a number or a blob.
 INSERT = """
 INSERT INTO delivery (
     n, server, observer, id, session, instance, key, address, replay,
-    state, tries, at, error, since, unfinished, put, until, count, samples, crc
+    state, tries, at, error, since, unfinished, put, until, events, samples, crc
 ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _UPDATE = """

@@ -26,6 +26,7 @@ Reason = Literal["filtered", "muted", "no outcome", "unchanged", "below threshol
 class Digest:
     """One message for one or more events of a group."""
 
+    group: str
     first: Id
     until: int
     """EventId of the last event."""
@@ -107,7 +108,7 @@ class CalmState:
     def parse(cls, position: int, data: str) -> "CalmState":
         members = from_json(data)
         groups = {
-            name: Group(failures, is_unresolved, sent_us, held and _parse_digest(held))
+            name: Group(failures, is_unresolved, sent_us, held and _parse_digest(name, held))
             for name, failures, is_unresolved, sent_us, held in members["groups"]
         }
         return cls(position, groups, _next_due_us(groups), members["rule"])
@@ -126,7 +127,8 @@ def decide(state: CalmState, rule: CalmRule, facts: Facts) -> tuple[CalmState, D
         group = replace(group, held=group.held.add(facts))
         decision = Hold(group.held.due_us) if group.held else Send()
     elif (due_us := rule.release_us(facts.event_id, group.sent_us)) > facts.event_id:
-        group = replace(group, held=Digest(facts.id, facts.event_id, 1, (facts.id,), facts.event_id, due_us))
+        time_us = facts.event_id
+        group = replace(group, held=Digest(facts.group, facts.id, time_us, 1, (facts.id,), time_us, due_us))
         decision = Hold(due_us)
     else:
         group = replace(group, sent_us=facts.event_id if rule.throttle_us else None)
@@ -244,7 +246,7 @@ def _digest_data(digest: Digest) -> list[Any]:
     return [digest.first.server, digest.until, digest.count, digest.opened_us, digest.due_us, samples]
 
 
-def _parse_digest(data: list[Any]) -> Digest:
+def _parse_digest(group: str, data: list[Any]) -> Digest:
     server, until, count, opened_us, due_us, samples = data
     ids = tuple(Id(server, session, instance) for session, instance in samples)
-    return Digest(ids[0], until, count, ids, opened_us, due_us)
+    return Digest(group, ids[0], until, count, ids, opened_us, due_us)

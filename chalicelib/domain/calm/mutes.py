@@ -79,13 +79,18 @@ class Mutes:
         """The mutes after `event`, which `by` has published."""
         if event.text.startswith(ALERT_TEXT_START):
             return self._fold_alert(event, by)
-        if not any(mute.kind == "acknowledgement" and mute.ended_us is None for mute in self.all):
+        if not self.has_open_acknowledgements:
             return self
         fields = event.fields
         if fields.type[:1] != ("job",) or outcome_of(fields) not in ("success", "recovery"):
             return self
         job_type = job_type_of(fields)
         return self._end(event.event_id, lambda mute: mute.kind == "acknowledgement" and mute.job_type == job_type)
+
+    @property
+    def has_open_acknowledgements(self) -> bool:
+        """Whether a success may end an acknowledgement."""
+        return any(mute.kind == "acknowledgement" and mute.ended_us is None for mute in self.all)
 
     def mutes(self, event: Event) -> bool:
         """Whether an event of the log is muted. Events before the mute are not."""
@@ -125,6 +130,8 @@ class Mutes:
     def _fold_alert(self, event: Event, by: str) -> "Mutes":
         """Publishers may write any event, so one with another content is ignored."""
         fields = event.fields
+        if any(mute.id == event.event_id for mute in self.all):
+            return self  # It is folded again.
         data = fields.payload["data"] if fields.payload and fields.payload["type"] == "json" else None
         if not isinstance(data, dict):
             return self
@@ -139,7 +146,10 @@ class Mutes:
 
     def _end(self, event_id: int, is_ended: Callable[[Mute], bool]) -> "Mutes":
         changed = tuple(
-            replace(mute, ended_us=event_id) if mute.ended_us is None and is_ended(mute) else mute for mute in self.all
+            replace(mute, ended_us=event_id)
+            if mute.id < event_id and mute.ended_us is None and is_ended(mute)
+            else mute
+            for mute in self.all
         )
         return self if changed == self.all else Mutes(changed)
 

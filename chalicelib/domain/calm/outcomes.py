@@ -13,7 +13,6 @@ Outcome = Literal["failure", "success", "recovery", "other"]
 ALARMS = ("missed", "late", "overdue", "early")
 MAX_GROUP_CHARS = 80
 """Longer names are replaced by their digest, so that the state of an observer is bounded."""
-_SEPARATOR = "\x1f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ def job_type_of(fields: EventFields) -> str:
 def group_of(fields: EventFields, group_by: tuple[GroupBy, ...]) -> str:
     """The name of the event's group. Events of no job are grouped by their own type instead of a job's."""
     values = {"type": _type_name(fields), "node": _node(fields.type), "key": fields.key or ""}
-    name = _SEPARATOR.join(values[part] for part in group_by)
+    name = "/".join(values[part] for part in group_by)
     if len(name) <= MAX_GROUP_CHARS:
         return name
     return hashlib.blake2b(name.encode(), digest_size=16).hexdigest()

@@ -148,7 +148,7 @@ class MessageBuilder:
         return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
 
     def _digest_scope(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> Scope:
-        """The number of events, and the first ones with their headlines. Those that are no longer stored are missing."""
+        """The number of events, and the headlines of the first ones that are still stored."""
         events = [event for sample in delivery.samples if (event := self._stored_event(sample)) is not None]
         samples = []
         for event in events:

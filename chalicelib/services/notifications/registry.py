@@ -15,6 +15,7 @@ from chalicelib.domain.notifications.observer import (
     deletion_event,
     job_settings_event,
     put_event,
+    snooze_event,
 )
 from chalicelib.domain.organizations.organization import configuration_log
 from chalicelib.domain.queries.event_filter import Selection
@@ -55,6 +56,15 @@ class ObserverRegistry:
         if before is None or before.configuration != configuration:
             self._write(server, put_event(name, configuration, since))
         return self.get(server, name), before is None
+
+    def snooze(self, server: int, name: str, until_us: int) -> Observer:
+        """Hold all messages of an observer until a time. A time in the past ends its snooze.
+
+        Raises `NotFound` if there is no such observer.
+        """
+        self.get(server, name)
+        self._write(server, snooze_event(name, until_us))
+        return self.get(server, name)
 
     def delete(self, server: int, name: str) -> None:
         """Raises `NotFound` if there is no such observer."""

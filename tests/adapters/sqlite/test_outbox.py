@@ -80,7 +80,7 @@ def test_outbox_without_digests_is_upgraded(tmp_path: Path) -> None:
         SqliteOutbox(database).put([a_delivery(1), a_delivery(2)])
         with database.transaction() as connection:
             connection.execute("UPDATE delivery SET key = 'damaged' WHERE n = 2")
-            for column in ("until", "count", "samples"):
+            for column in ("until", "events", "samples"):
                 connection.execute(f"ALTER TABLE delivery DROP COLUMN {column}")
             connection.pragma("user_version", 2)
     digest = replace(a_delivery(3), until=7, count=2, samples=(Id(1, 3, 1), Id(1, 4, 1)))
