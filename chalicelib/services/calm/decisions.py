@@ -16,6 +16,7 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.domain.views.due import Deadline
 from chalicelib.domain.views.record import Checkpoint
 from chalicelib.services.calm.deliveries import digest_deliveries, event_deliveries
 from chalicelib.services.calm.held_messages import KIND, deadline_of
@@ -43,6 +44,10 @@ class CalmDecisions:
         if session != head.session:
             stored = self.states.load_mutes(head.server)
         return CalmRun(self, head.server, configured, stored, stored.mutes.since(head.last_event_id))
+
+    def reschedule(self, server: int, name: str, now_us: int) -> None:
+        """Look at the held messages of an observer soon, because its configuration has changed."""
+        self._index.add(KIND, server, [Deadline(name, now_us, 0)])
 
     def store(self, run: "CalmRun", session: int) -> bool:
         """Store what a run has changed. Returns False if another process has changed it meanwhile."""
