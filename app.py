@@ -23,6 +23,7 @@ from chalicelib.http.routes import (
     reports,
     system,
 )
+from chalicelib.http.routes.calm import alerts
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -49,6 +50,7 @@ for blueprint in (
     objects,
     push_jobs,
     observers,
+    alerts,
     previews,
     reports,
     organizations,

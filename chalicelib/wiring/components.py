@@ -17,6 +17,7 @@ from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
 from chalicelib.services.calm import held_messages as held
+from chalicelib.services.calm.alerts import Alerts
 from chalicelib.services.calm.decisions import CalmDecisions, Passes
 from chalicelib.services.calm.held_messages import HeldMessages
 from chalicelib.services.calm.states import CalmStates
@@ -112,6 +113,7 @@ class NotificationServices:
 
     observers: ObserverRegistry
     calm: CalmDecisions
+    alerts: Alerts
     matcher: ObserverMatcher
     replayer: Replayer
     inbox: Inbox
@@ -196,7 +198,7 @@ def build_components(
         log=log,
         consumers=consumers,
         jobs=_build_job_services(settings, clock, measure, log),
-        notifications=_build_notification_services(stores, log, observers, calm, create_mailer),
+        notifications=_build_notification_services(clock, stores, log, observers, calm, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
@@ -248,6 +250,7 @@ def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log:
 
 
 def _build_notification_services(
+    clock: Clock,
     stores: Stores,
     log: LogServices,
     observers: ObserverRegistry,
@@ -258,6 +261,7 @@ def _build_notification_services(
     return NotificationServices(
         observers=observers,
         calm=calm,
+        alerts=Alerts(calm.states, log.reader, log.publisher, clock),
         matcher=matcher,
         replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
         inbox=Inbox(log.appender),

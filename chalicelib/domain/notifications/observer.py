@@ -131,8 +131,7 @@ class Observer:
 
     @property
     def json(self) -> dict[str, Any]:
-        snoozed = {"snoozedUntil": timestamps.iso(self.snoozes[-1][1])} if self.snoozes else {}
-        return {"name": self.name, **self.configuration.model_dump(exclude_none=True), "since": self.since, **snoozed}
+        return {"name": self.name, **self.configuration.model_dump(exclude_none=True), "since": self.since}
 
 
 def check_name(name: str) -> str:

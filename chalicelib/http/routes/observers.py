@@ -8,6 +8,7 @@ from typing import Any
 from chalice.app import Blueprint, Response
 from pydantic_core import to_json
 
+from chalicelib.domain import timestamps
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.domain.organizations.organization import inbox_log
 from chalicelib.http import observer_parameters, parameters, problems, requests, responses
@@ -49,7 +50,7 @@ def get_observers() -> Response:
 def get_observer(name: str) -> Response:
     """An observer and the number of its deliveries by state."""
     context = access.reader()
-    return responses.json_response(_observer_json(context, find_observer(context, name)))
+    return responses.json_response(observer_json(context, find_observer(context, name)))
 
 
 @routes.route("/observers/{name}", methods=["PUT"], **authorizer.AUTHENTICATED)
@@ -60,8 +61,12 @@ def put_observer(name: str) -> Response:
     context = access.reader()
     configuration = requests.body(Configuration, context.request)
     configuration = authorize_and_validate(context, name, configuration)
-    observer, is_new = context.components.notifications.observers.put(context.server, name, configuration)
-    return responses.json_response(_observer_json(context, observer), 201 if is_new else 200)
+    notifications = context.components.notifications
+    observer, is_new = notifications.observers.put(context.server, name, configuration)
+    if not is_new:
+        # Its held messages are sent at the times that the new configuration says.
+        notifications.calm.reschedule(context.server, name, context.components.clock() * 1000)
+    return responses.json_response(observer_json(context, observer), 201 if is_new else 200)
 
 
 @routes.route("/observers/{name}", methods=["DELETE"], **authorizer.AUTHENTICATED)
@@ -136,6 +141,14 @@ def find_observer(context: LogContext, name: str) -> Observer:
     return _permissions(context).get_observer(context.server, name, _actor(context))
 
 
+def observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:
+    """An observer with the number of its deliveries by state, and the end of its snooze."""
+    members, end_us = observer.json, observer.snoozes[-1][1] if observer.snoozes else 0
+    if end_us > context.components.clock() * 1000:
+        members["snoozedUntil"] = timestamps.iso(end_us)
+    return {**members, "deliveries": context.components.stores.outbox.counts(context.server, observer.name)}
+
+
 def authorize_and_validate(context: LogContext, name: str, configuration: Configuration) -> Configuration:
     """Return the configuration with its user filled in; raise if it is not allowed or not usable."""
     from chalicelib.wiring.notifications import build_validator  # noqa: PLC0415  (loading Jinja2 takes long)
@@ -159,10 +172,6 @@ def _observers_page(context: LogContext, observers: Sequence[Observer]) -> list[
     for observer in observers:
         if size_bytes > page_size.max_bytes:
             break
-        page.append(_observer_json(context, observer))
+        page.append(observer_json(context, observer))
         size_bytes += page_size.measure([to_json(page[-1]).decode()])
     return page
-
-
-def _observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:
-    return {**observer.json, "deliveries": context.components.stores.outbox.counts(context.server, observer.name)}
