@@ -263,7 +263,7 @@ def _build_notification_services(
         calm=calm,
         alerts=Alerts(calm.states, log.reader, log.publisher, clock),
         matcher=matcher,
-        replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
+        replayer=Replayer(log.reader, log.retention, matcher, stores.outbox, observers, calm),
         inbox=Inbox(log.appender),
         create_mailer=create_mailer,
     )

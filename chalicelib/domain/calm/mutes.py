@@ -160,6 +160,9 @@ class Mutes:
         return Mutes(tuple(replace(one, ended_us=event_id) if one is open_mutes[0] else one for one in mutes))
 
 
+NO_MUTES = Mutes()
+
+
 def silenced_event(job_type: str | None, pattern: EventType | None, until_us: int, comment: str) -> NewEvent:
     """The event that begins a silence."""
     what = {"type": job_type} if pattern is None else {"pattern": list(pattern)}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.calm.mutes import NO_MUTES, Mutes
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType
@@ -50,11 +51,11 @@ class ObserverMatcher:
         return Consumer(OBSERVE_CONSUMER, self._consume)
 
     def deliveries(
-        self, commits: Iterable[Commit], observers: Sequence[Observer], replay: str = ""
+        self, commits: Iterable[Commit], observers: Sequence[Observer], replay: str = "", mutes: Mutes = NO_MUTES
     ) -> Iterator[Delivery]:
-        """Deliveries to these observers. `replay` is the id of the replay that requests them, if any."""
+        """Deliveries to these observers, without calm rules. `replay` is the id of the replay that requests them."""
         for event, observer in _type_matches(commits, observers):
-            if self._should_notify(event, observer, replay):
+            if self._should_notify(event, observer, replay) and not mutes.mutes(event):
                 yield from event_deliveries(event, observer, replay)
 
     def is_addressed_to(self, event: Event, observer: Observer) -> bool:

@@ -75,8 +75,8 @@ class Function:
         config = {"to": ", ".join(f"user{n}" for n in range(addresses))}
         self.observers.put(1, "ops", Configuration(channel="app", types=["job/*"], config=config))
         self.reader = LogReader(log, NoViews())
-        calm = CalmDecisions(CalmStates(views), DueIndex(views, world.clock, {}), lambda *_: True)
-        self.matcher = ObserverMatcher(self.observers, self.reader, self.outbox, calm, lambda: self.sqs.now_s)
+        self.calm = CalmDecisions(CalmStates(views), DueIndex(views, world.clock, {}), lambda *_: True)
+        self.matcher = ObserverMatcher(self.observers, self.reader, self.outbox, self.calm, lambda: self.sqs.now_s)
         self.sizes = RunSizes()
         self.durations_s: list[float] = []
 
@@ -172,7 +172,13 @@ def test_replay_splits_large_commit_into_parts(log: SqliteLog, sqlite_views: Sql
     function.publish(*["/k"] * 100)
     function.sqs.deadline_s = 1e9
     replayer = Replayer(
-        function.reader, Retention(log, lambda: NOW_MS), function.matcher, function.outbox, world.monotonic
+        function.reader,
+        Retention(log, lambda: NOW_MS),
+        function.matcher,
+        function.outbox,
+        function.observers,
+        function.calm,
+        world.monotonic,
     )
     observer, after, parts = function.observers.get(1, "ops"), 0, list[int]()
     while True:
