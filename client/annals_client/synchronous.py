@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import alerts, events, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -113,9 +113,20 @@ class Observers(MethodGroup):
     get = ReturningMethod(observers.get)
     put = ReturningMethod(observers.put)
     delete = ReturningMethod(observers.delete)
+    snooze = ReturningMethod(observers.snooze)
     failures = IteratingMethod(observers.failures)
     retry = ReturningMethod(observers.retry)
     replay = IteratingMethod(observers.replay)
+
+
+class Alerts(MethodGroup):
+    """Silences and acknowledgements."""
+
+    silence = ReturningMethod(alerts.silence)
+    silences = ReturningMethod(alerts.silences)
+    end_silence = ReturningMethod(alerts.end_silence)
+    acknowledge = ReturningMethod(alerts.acknowledge)
+    acknowledgements = ReturningMethod(alerts.acknowledgements)
 
 
 class Reports(MethodGroup):
@@ -150,6 +161,7 @@ class Annals(MethodGroup):
         super().__init__(StepRunner(request_builder, retry_policy or RetryPolicy(deadline_s), httpx.Client(**http)))
         self.query = Queries(self.runner)
         self.observers = Observers(self.runner)
+        self.alerts = Alerts(self.runner)
         self.reports = Reports(self.runner)
 
     def close(self) -> None:

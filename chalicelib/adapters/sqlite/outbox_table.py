@@ -102,6 +102,9 @@ FROM delivery
 
 A damaged row may also say that a text is a number or a blob.
 """
+_SELECT_ROW_2 = SELECT_ROW.replace(
+    "until, events, iif(typeof(samples) = 'text', CAST(samples AS BLOB), NULL)", "0, 1, x''"
+)
 INSERT = """
 INSERT INTO delivery (
     n, server, observer, id, session, instance, key, address, replay,
@@ -127,8 +130,9 @@ UPDATE delivery SET blocked = 1 - blocked WHERE state = 0 AND blocked != EXISTS 
 
 
 def read_damaged(connection: apsw.Connection) -> Iterator[int]:
-    """The numbers of all deliveries whose checksum is wrong."""
-    for stored in connection.execute(SELECT_ROW):
+    """The numbers of all deliveries whose checksum is wrong. The file may be one of version 2."""
+    has_digests = "until" in _columns(connection)
+    for stored in connection.execute(SELECT_ROW if has_digests else _SELECT_ROW_2):
         if verified(stored) is None:
             yield int(stored[0])
 
@@ -159,8 +163,12 @@ def load(connection: apsw.Connection, n: int) -> Row | None:
     return None if stored is None else verified(stored)
 
 
+def _columns(connection: apsw.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
+
+
 def _add_columns(connection: apsw.Connection, columns: Mapping[str, str]) -> None:
-    existing = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
+    existing = _columns(connection)
     for name, kind in columns.items():
         if name not in existing:
             connection.execute(f"ALTER TABLE delivery ADD COLUMN {name} {kind}")

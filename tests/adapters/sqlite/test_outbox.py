@@ -12,7 +12,7 @@ import pytest
 from chalicelib.adapters.mail.message import now_ms
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
-from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SCHEMA, SENT, UPGRADES, WAITING
+from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SCHEMA, SENT, UPGRADES, WAITING, read_damaged
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Tries
@@ -83,6 +83,7 @@ def test_outbox_without_digests_is_upgraded(tmp_path: Path) -> None:
             for column in ("until", "events", "samples"):
                 connection.execute(f"ALTER TABLE delivery DROP COLUMN {column}")
             connection.pragma("user_version", 2)
+            assert list(read_damaged(connection)) == [2]
     digest = replace(a_delivery(3), until=7, count=2, samples=(Id(1, 3, 1), Id(1, 4, 1)))
     for _ in range(2):
         with closing(open_file(tmp_path)) as database:
