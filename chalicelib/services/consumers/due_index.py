@@ -119,20 +119,25 @@ class DueIndex:
             self._restore(damaged)
 
     def _restore(self, damaged: DamagedRecord) -> None:
-        """Delete a damaged entry, and enter the deadlines of its log again.
+        """Enter the deadlines of the log of a damaged entry again.
 
         If they follow from its commits, the projector starts over.
         """
         match damaged.item.split("/"):
-            case [_, kind, server, _]:
-                pass
+            case [_, kind, number, _]:
+                server = int(number)
             case _:
                 raise damaged
         _log.warning("%s; the deadlines of log %s for '%s' are entered again", damaged, server, kind)
         if kind in self.stored_deadlines:
-            self.add(kind, int(server), self.stored_deadlines[kind](int(server)))
+            records = [entry.to_record() for entry in due_entries(kind, server, self.stored_deadlines[kind](server))]
+            # One of them may take the place of the damaged entry.
+            self.views.put([ConditionalWrite(record, damaged.version) for record in records])
+            self.views.put([ConditionalWrite(record, None) for record in records])
+            if any(record.item == damaged.item for record in records):
+                return
         else:
-            reset_views(int(server), self.views)
+            reset_views(server, self.views)
         self.views.delete(DUE_VIEW, [damaged.item])
 
     def _put(self, entries: Sequence[DueEntry]) -> None:
