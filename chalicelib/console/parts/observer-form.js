@@ -14,6 +14,8 @@ const FIELDS = {
   slack: [["url", "Webhook URL", "https://hooks.slack.com/services/…"]],
   app: [["to", "Users", "anna, bela"]],
 };
+/** Fields that the form does not show. Saving it keeps them. */
+const KEPT_FIELDS = ["when", "group_by", "digest", "throttle", "quiet", "time_zone"];
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
 const NAME_RULE = "Use 1 to 100 letters, digits, dots, hyphens and underscores; begin with a letter or digit.";
 
@@ -106,6 +108,7 @@ export class ObserverForm {
     made.nodes = this.#saved(nodes, known.nodes);
     made.filter = this.#saved(filter, known.filter);
     if (made.scope === "private" && known.user) made.user = known.user;
+    for (const name of KEPT_FIELDS) if (known[name] !== undefined) made[name] = known[name];
     return made;
   }
 
