@@ -14,13 +14,17 @@ from chalicelib.adapters.mail.message import MISSING_ADDRESS, normalize_address,
 from chalicelib.adapters.slack.webhook import SlackPoster, check_url
 from chalicelib.adapters.templates.renderer import TemplateRenderer
 from chalicelib.adapters.webhooks.cloud_event_post import WebhookPoster, check_webhook_url
+from chalicelib.domain.errors import Undeliverable
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.services.calm.decisions import Passes
 from chalicelib.services.notifications.deliverer import Deliverer, OptionalChannels
 from chalicelib.services.notifications.message_builder import MessageBuilder, MessageDefaults
 from chalicelib.services.notifications.messages.job_type_facts import read_job_type
 from chalicelib.services.notifications.preview import Previewer
 from chalicelib.services.notifications.validation import ObserverValidator
 from chalicelib.settings import Settings
-from chalicelib.wiring.components import Components
+from chalicelib.wiring.components import Components, LogServices
 
 
 def build_deliverer(components: Components) -> Deliverer:
@@ -41,13 +45,29 @@ def build_deliverer(components: Components) -> Deliverer:
 
 
 def build_message_builder(components: Components) -> MessageBuilder:
-    settings = components.settings
+    return _build_message_builder(components.settings, components.log)
+
+
+def build_event_filter(settings: Settings, log: LogServices) -> Passes:
+    """A function that evaluates the filters of observers."""
+    builder = _build_message_builder(settings, log)
+
+    def passes(event: Event, observer: Observer, configured: ConfigurationState) -> bool:
+        try:
+            return builder.drop_reason(event, observer, configured) is None
+        except Undeliverable:
+            return True  # The filter fails. So will the delivery, which is then listed with the reason.
+
+    return passes
+
+
+def _build_message_builder(settings: Settings, log: LogServices) -> MessageBuilder:
     return MessageBuilder(
         _renderer(settings.templates_path),
-        components.log.reader,
-        components.log.organizations.name,
+        log.reader,
+        log.organizations.name,
         _defaults(settings),
-        partial(read_job_type, components.log.reader),
+        partial(read_job_type, log.reader),
     )
 
 

@@ -174,8 +174,27 @@ class Observer(TypedDict):
     filter: NotRequired[str]
     config: dict[str, Any]
     user: NotRequired[str]
+    when: NotRequired[str]
+    group_by: NotRequired[list[str]]
+    digest: NotRequired[str]
+    throttle: NotRequired[str]
+    quiet: NotRequired[str]
+    time_zone: NotRequired[str]
     since: int
+    snoozedUntil: NotRequired[str]
     deliveries: Deliveries
+
+
+class Mute(TypedDict):
+    """A silence, or an acknowledgement. Events of the job type or of the pattern notify no observer."""
+
+    id: int
+    type: NotRequired[str]
+    pattern: NotRequired[list[str]]
+    since: str
+    until: NotRequired[str]
+    comment: str
+    by: NotRequired[str]
 
 
 class Failure(TypedDict):

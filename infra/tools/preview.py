@@ -13,7 +13,7 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import Channel, Delivery
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.services.notifications.event_messages import build_event_message
-from infra.tools.samples import ALARM_EVENTS, FAILED, OTHER, SAMPLES, Scope, alarm_sample, sample_event, scope
+from infra.tools.samples import ALARM_EVENTS, DIGEST, FAILED, OTHER, SAMPLES, Scope, alarm_sample, sample_event, scope
 
 PAGE = Path("build/preview.html")
 
@@ -58,6 +58,7 @@ def page(templates: TemplateRenderer) -> str:
     samples = [
         *(("finish, failed" if fields is FAILED else name, name, fields, None) for name, fields in others),
         *alarms,
+        ("digest", "digest", DIGEST, sample_event("finish", FAILED)),
     ]
     links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, (title, *_) in enumerate(samples))
     sections = [
@@ -108,7 +109,7 @@ def _event(channel: Channel, title: str, event: Event) -> str:
     delivery = Delivery(f"{event.id}/ops", event.id.server, "ops", event.id, event.fields.key or "")
     native = json.loads(vocabularies.native_text(event))
     link = scope("", {})["link"]
-    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org")
+    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org", event)
     text = json.dumps(json.loads(message.json), indent=2, ensure_ascii=False)
     return _card("", title, "", f"<details><summary>JSON</summary><pre>{escape(text)}</pre></details>")
 
@@ -146,7 +147,10 @@ def _with_formatted_times(fields: Any) -> Any:
         return [_with_formatted_times(field) for field in fields]
     if not isinstance(fields, dict):
         return fields
-    return {name: _time(value) if name == "time" else _with_formatted_times(value) for name, value in fields.items()}
+    return {
+        name: _time(value) if name in ("time", "until") else _with_formatted_times(value)
+        for name, value in fields.items()
+    }
 
 
 def _time(seconds: int) -> str:

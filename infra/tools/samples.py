@@ -85,6 +85,21 @@ OTHER: Final[Scope] = {
 }
 """An event that has no template."""
 
+DIGEST: Final[Scope] = {
+    "count": 1000,
+    "samples": [
+        {
+            "subject": f"FAILED deploy on edge-{number} (#47{number}): no answer on port 443 in 60 s",
+            "link": f"https://annals.example.org/jobs/47{number}",
+            "time": 1794805200 + number,
+        }
+        for number in range(11, 16)
+    ],
+    "until": 1794808800,
+    "has_failures": True,
+}
+"""A held message about several events."""
+
 
 _DAY = "2026-11-18T"
 _RUN = {"job": 7001, "run": 1, "startedAt": f"{_DAY}02:31:30.000000Z"}

@@ -40,6 +40,7 @@ SOURCE_TIME = datetime(2026, 11, 4, 11, 7, 36, 606001, tzinfo=UTC)
         (Annals, AsyncAnnals),
         (synchronous.Queries, asynchronous.AsyncQueries),
         (synchronous.Observers, asynchronous.AsyncObservers),
+        (synchronous.Alerts, asynchronous.AsyncAlerts),
         (synchronous.Reports, asynchronous.AsyncReports),
     ],
     ids=lambda kind: kind.__name__,
@@ -300,6 +301,25 @@ def test_inbox_newest_unread_and_mark_read(annals: Annals, member: Member) -> No
     assert [message["read"] for message in newest] == [False]
     assert annals.inbox.mark_read("anna", newest[0]["eventId"])["unread"] == 0
     assert annals.inbox.unread("anna") == {"readUpTo": newest[0]["eventId"], "unread": 0, "moreFollows": False}
+
+
+def test_observer_is_snoozed_and_woken(annals: Annals) -> None:
+    annals.observers.put("ops", {"channel": "app", "config": {"to": "anna"}, "when": "change"})
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    assert annals.observers.snooze("ops", until)["snoozedUntil"] == "2099-01-01T00:00:00.000000Z"
+    assert "snoozedUntil" not in annals.observers.snooze("ops", None)
+
+
+def test_silences_and_acknowledgements_are_listed(annals: Annals) -> None:
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    first = annals.alerts.silence("backup", until=until, comment="new disks")
+    second = annals.alerts.silence(pattern="job/?/n1/*", until=until)
+    assert annals.alerts.silences() == (second, first)
+    annals.alerts.end_silence(first["id"])
+    with pytest.raises(NotFound):
+        annals.alerts.end_silence(first["id"])
+    acknowledged = annals.alerts.acknowledge("backup", comment="I am on it")
+    assert (annals.alerts.silences(), annals.alerts.acknowledgements()) == ((second,), (acknowledged,))
 
 
 def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:

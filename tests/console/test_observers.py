@@ -205,6 +205,7 @@ def test_refused_configuration_shows_the_servers_message(console: Console, owner
             },
         },
         {"scope": "private", "user": "anna", "config": {"label": "x"}},
+        {"when": "failures(2)", "group_by": ["node"], "digest": "10m", "throttle": "1h", "quiet": "22:00-07:00"},
     ],
     ids=json.dumps,
 )

@@ -10,7 +10,9 @@ import boto3  # type: ignore[import-untyped]
 from chalicelib import wiring
 from chalicelib.domain.exports.table_export import EXPORTS_VIEW, LedgerEntry
 from chalicelib.domain.organizations.organization import inbox_log
+from chalicelib.domain.views.due import DUE_VIEW
 from chalicelib.domain.views.record import MAX_CHARACTER
+from chalicelib.services.calm.held_messages import KIND
 from chalicelib.services.consumers.projector import rebuild
 from chalicelib.services.reading.log_reader import MAX_SEARCH_DISTANCE
 from chalicelib.wiring.exports import table_exporter
@@ -44,6 +46,7 @@ def play(annals: Installation) -> None:
     annals.call("project", stream_event(1, inbox_log(ACME)))
     read(annals)
     manage_observers(annals)
+    be_calm(annals)
     annals.call("clean", SCHEDULED)
     export(annals)
     report(annals)
@@ -64,6 +67,7 @@ def create_organizations(annals: Installation) -> None:
         "posts": {"channel": "slack", "events": "finish", "config": {"url": "https://127.0.0.1:9/services/a/b/c"}},
         "notifies": {"channel": "app", "events": "all", "config": {"to": "anna"}},
         "buses": {"channel": "eventbridge", "events": "finish", "config": {"bus": "default"}},
+        "held": {"channel": "app", "events": "finish", "digest": "1s", "config": {"to": "anna"}},
         "mine": {"channel": "app", "scope": "private", "events": "redirect,finish"},
         "broken": {"channel": "mail", "types": ["push/*"], "config": mail | {"from": "annals@elsewhere.example"}},
     }.items():
@@ -175,6 +179,28 @@ def manage_observers(annals: Installation) -> None:
     annals.deliver_all()
     annals.request("DELETE", "/observers/{name}", name="posts")
     annals.deliver_all()
+
+
+def be_calm(annals: Installation) -> None:
+    """Snooze, silence and acknowledge. Held messages are sent when their time has come."""
+    annals.request("POST", "/observers/{name}/snooze", {"until": "2100-01-01T00:00:00Z"}, name="mine")
+    annals.request("POST", "/observers/{name}/snooze", {"until": None}, name="mine")
+    silence = annals.request("POST", "/silences", {"type": "noise", "until": "2100-01-01T00:00:00Z"}, 201)["id"]
+    annals.request("GET", "/silences")
+    annals.request("DELETE", "/silences/{silence}", silence=str(silence))
+    annals.request("POST", "/acknowledgements", {"type": "noise"}, 201)
+    annals.request("GET", "/acknowledgements")
+    annals.call("observe", stream_event(1))
+    annals.until(lambda: not _held_messages(), partial(annals.call, "clean", SCHEDULED))
+    annals.deliver_all()
+    messages = annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]
+    assert any(message["observer"] == "held" and "(and " in message["subject"] for message in messages)
+
+
+def _held_messages() -> list[str]:
+    """The deadlines of held messages."""
+    views = wiring.get_components().stores.views
+    return [record.item for record in views.range(DUE_VIEW, "", MAX_CHARACTER) if f"/{KIND}/" in record.item]
 
 
 def read_without_views(annals: Installation) -> None:

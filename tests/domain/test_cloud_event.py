@@ -23,7 +23,7 @@ def an_event(event_type: str, key: str | None = None, data: Any = None) -> Event
 
 def test_cloud_event_has_required_attributes() -> None:
     event = an_event("job/finish/n1/backup", "/job/7", {"success": "0", "message": "full"})
-    data = event_data(event, {"event": "finish"}, "acme", "ops", "https://annals.example/#/x")
+    data = event_data({"event": "finish"}, "acme", "ops", "https://annals.example/#/x", event)
     assert cloud_event("1.7.1/ops", event, data, "acme", "") == {
         "specversion": "1.0",
         "id": "1.7.1/ops",
@@ -45,7 +45,7 @@ def test_cloud_event_has_required_attributes() -> None:
 
 def test_cloud_event_without_key_and_alert_omits_members() -> None:
     event = an_event("weather/reading")
-    made = cloud_event("1.7.1/ops", event, event_data(event, {}, "acme", "ops", ""), "acme", "https://a.example/")
+    made = cloud_event("1.7.1/ops", event, event_data({}, "acme", "ops", "", event), "acme", "https://a.example/")
     assert (made["source"], "subject" in made) == ("https://a.example/organizations/acme", False)
     assert made["data"].keys() == {"event", "organization", "observer"}
 

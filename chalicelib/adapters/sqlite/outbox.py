@@ -290,6 +290,9 @@ def _new_row(n: int, delivery: Delivery, put_ms: int) -> Row:
         since=0,
         unfinished=0,
         put=put_ms,
+        until=delivery.until,
+        events=delivery.count,
+        samples=" ".join(map(str, delivery.samples)),
     )
 
 
@@ -303,4 +306,7 @@ def _waiting(row: Row) -> WaitingDelivery:
 
 def _delivery(row: Row) -> Delivery:
     event = Id(row.server, row.session, row.instance)
-    return Delivery(row.id, row.server, row.observer, event, row.key, row.address, row.replay)
+    samples = tuple(map(Id.parse, row.samples.split()))
+    return Delivery(
+        row.id, row.server, row.observer, event, row.key, row.address, row.replay, row.until, row.events, samples
+    )

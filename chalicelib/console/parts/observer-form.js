@@ -22,6 +22,8 @@ const FIELDS = {
 };
 /** Fields with a list, which is written in lines. */
 const LINES = ["urls"];
+/** Fields that the form does not show. Saving it keeps them. */
+const KEPT_FIELDS = ["when", "group_by", "digest", "throttle", "quiet", "time_zone"];
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
 const NAME_RULE = "Use 1 to 100 letters, digits, dots, hyphens and underscores; begin with a letter or digit.";
 
@@ -114,6 +116,7 @@ export class ObserverForm {
     made.nodes = this.#saved(nodes, known.nodes);
     made.filter = this.#saved(filter, known.filter);
     if (made.scope === "private" && known.user) made.user = known.user;
+    for (const name of KEPT_FIELDS) if (known[name] !== undefined) made[name] = known[name];
     return made;
   }
 

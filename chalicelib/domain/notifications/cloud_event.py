@@ -34,12 +34,15 @@ def cloud_event(
     return {**attributes, "data": data}
 
 
-def event_data(event: Event, native: dict[str, Any], organization: str, observer: str, link: str) -> dict[str, Any]:
-    """The data of a CloudEvent: the event in its native JSON, and what receivers need to handle it."""
+def event_data(native: dict[str, Any], organization: str, observer: str, link: str, last: Event) -> dict[str, Any]:
+    """The data of a CloudEvent: the event in its native JSON, and what receivers need to handle it.
+
+    `last` is the last of several events, or the event itself. It decides about the alert.
+    """
     data: dict[str, Any] = {"event": native, "organization": organization, "observer": observer}
     if link:
         data["link"] = link
-    if alert := alert_of(event.fields):
+    if alert := alert_of(last.fields):
         data |= {"dedupKey": f"{organization}/{alert.subject}", "action": alert.action}
     return data
 

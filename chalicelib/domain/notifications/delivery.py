@@ -29,7 +29,7 @@ MIN_RATE_LIMIT_PAUSE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message about one event from one observer to one address."""
+    """A message about an event, or about several events of a group, from one observer to one address."""
 
     id: str
     """`<event id>/<observer>`, followed by the address and the replay if needed. Every try has the same id."""
@@ -42,6 +42,12 @@ class Delivery:
     """Empty if the channel has no addresses."""
     replay: str = ""
     """The replay that created the delivery, empty if the event itself did."""
+    until: int = 0
+    """EventId of the last event, if the message was held to report several. 0: it was not held."""
+    count: int = 1
+    """Number of events that it reports."""
+    samples: tuple[Id, ...] = ()
+    """The first events, if it was held."""
 
 
 @dataclass(frozen=True, slots=True)

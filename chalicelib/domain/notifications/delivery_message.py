@@ -25,7 +25,13 @@ class DeliveryMessage:
     @property
     def text(self) -> str:
         """Compact JSON in ASCII, because queues do not accept every character that a key may contain."""
-        members = {**asdict(self.delivery), "event": str(self.delivery.event), "retry": self.retry}
+        delivery = self.delivery
+        members = {**asdict(delivery), "event": str(delivery.event), "samples": list(map(str, delivery.samples))}
+        if not delivery.until:
+            # The message has the format of earlier versions.
+            for name in ("until", "count", "samples"):
+                del members[name]
+        members["retry"] = self.retry
         return json.dumps(members, separators=(",", ":"))
 
     @classmethod
@@ -34,7 +40,9 @@ class DeliveryMessage:
         try:
             members = from_json(text)
             retry = int(members.pop("retry"))
-            return cls(Delivery(**{**members, "event": Id.parse(members["event"])}), retry)
+            members["event"] = Id.parse(members["event"])
+            members["samples"] = tuple(map(Id.parse, members.get("samples", ())))
+            return cls(Delivery(**members), retry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BadInput(f"not a delivery: {text[:200]}") from error
 

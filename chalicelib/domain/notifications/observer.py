@@ -6,16 +6,17 @@ every earlier configuration can be read.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, StringConstraints, model_validator
 
+from chalicelib.domain import timestamps
+from chalicelib.domain.calm.rule import CalmFields, CalmRule, Snooze
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
 from chalicelib.domain.events.event_type import RESERVED_CHARACTERS, EventType, matches
 from chalicelib.domain.json_schema import pattern_of
-from chalicelib.domain.model import Model
 from chalicelib.domain.notifications.delivery import Channel
 from chalicelib.domain.notifications.observer_schema import CONFIGURATION_SCHEMA
 from chalicelib.domain.notifications.secret_fields import apprise_urls, masked, url_scheme
@@ -23,6 +24,8 @@ from chalicelib.domain.queries.event_filter import Patterns
 from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB_EVENTS
 
 MAX_USER_LENGTH = 200
+MAX_SNOOZES = 20
+"""Snoozes of an observer that are remembered, so that a replay of their time decides the same."""
 
 ALL_TYPES: tuple[EventType, ...] = (("*",),)
 
@@ -35,7 +38,7 @@ NAME_PATTERN = pattern_of(_NAME)
 Text = Annotated[str, StringConstraints(max_length=2_000)]
 
 
-class Configuration(Model):
+class Configuration(CalmFields):
     """The configuration of an observer. `events` and `nodes` are comma-separated lists or `all`, as in AnyJob."""
 
     model_config = ConfigDict(json_schema_extra=CONFIGURATION_SCHEMA)
@@ -90,6 +93,22 @@ class Observer:
     configuration: Configuration
     since: int
     """EventId of the last event that it ignores."""
+    snoozes: tuple[Snooze, ...] = ()
+
+    def is_calm_at(self, event_id: int) -> bool:
+        """Whether its messages are limited at this time."""
+        return self.configuration.is_calm or any(start <= event_id < end for start, end in self.snoozes)
+
+    @property
+    def calm_rule(self) -> CalmRule:
+        zone = str(self.configuration.config.get("time_zone") or "UTC")
+        return CalmRule.of(self.configuration, zone, self.snoozes)
+
+    def snooze(self, start_us: int, until_us: int) -> "Observer":
+        """The observer with a snooze in place of the current one. It ends at once if `until_us` has passed."""
+        ended = tuple((start, min(end, start_us)) for start, end in self.snoozes)
+        snoozes = (*ended, (start_us, until_us)) if until_us > start_us else ended
+        return replace(self, snoozes=snoozes[-MAX_SNOOZES:])
 
     @property
     def is_private(self) -> bool:
@@ -153,6 +172,12 @@ def deletion_event(name: str) -> NewEvent:
     return NewEvent(type=("observer", "deleted"), key=observer_key(name))
 
 
+def snooze_event(name: str, until_us: int) -> NewEvent:
+    """The event that snoozes an observer."""
+    data = {"until": timestamps.iso(until_us)}
+    return NewEvent(type=("observer", "snoozed"), key=observer_key(name), payload=JsonPayload(type="json", data=data))
+
+
 def job_settings_event(jobs: dict[str, dict[str, Any]]) -> NewEvent:
     """The event that sets the job settings, by job type."""
     return NewEvent(type=("jobs", "put"), payload=JsonPayload(type="json", data=jobs))
@@ -172,8 +197,13 @@ class ConfigurationState:
         match fields.type:
             case ("observer", "put"):
                 data = fields.payload["data"]
-                observer = Observer(name, Configuration(**data["configuration"]), data["since"])
+                snoozes = self.observers[name].snoozes if name in self.observers else ()
+                observer = Observer(name, Configuration(**data["configuration"]), data["since"], snoozes)
                 return ConfigurationState({**self.observers, name: observer}, self.jobs)
+            case ("observer", "snoozed") if name in self.observers:
+                until_us = timestamps.parse(fields.payload["data"]["until"])
+                snoozed = self.observers[name].snooze(event.event_id, until_us)
+                return ConfigurationState({**self.observers, name: snoozed}, self.jobs)
             case ("observer", "deleted"):
                 observers = {other: observer for other, observer in self.observers.items() if other != name}
                 return ConfigurationState(observers, self.jobs)

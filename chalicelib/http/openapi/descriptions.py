@@ -69,6 +69,7 @@ PATHS: Mapping[str, str] = {
     " objects directly in it, `|` separates several.",
     "console path": "The name of a file.",
     "reports name": "The name of a report.",
+    "silence": "The id of a silence.",
     "user": "The user's name, as in the token's `sub`.",
 }
 """By parameter name, or by tag and parameter name."""
@@ -80,7 +81,7 @@ TAGS: Mapping[str, str] = {
     "JobScheduler": "JobScheduler's snapshots, events and statistics.",
     "objects": "Snapshots of the objects that events are about. A snapshot is exact as of its `eventId`.",
     "push jobs": "The feeds of push jobs, and the jobs themselves.",
-    "observers": "Rules that notify people of events, their deliveries, and the inbox.",
+    "observers": "Rules that notify people of events, their deliveries, silences, and the inbox.",
     "reports": "The report pages that Spark creates from the history.",
     "console": "The web console, its files, and the signed-in user.",
     "installation": "Organizations, and the status of the installation.",

@@ -138,6 +138,15 @@ EXAMPLES = (
     Example("post_preview", path={"name": "mine"}, body={"configuration": _MINE}),
     Example("post_preview", path={"name": "pager"}, body={"configuration": _PAGER}),
     Example("post_test", path={"name": "mine"}),
+    Example("post_snooze", path={"name": "mine"}, body={"until": "2100-01-01T07:00:00Z"}),
+    Example(
+        "post_silence", body={"type": "backup", "until": "2100-01-01T07:00:00Z", "comment": "new disks"}, status=201
+    ),
+    Example("post_silence", body={"pattern": "job/?/n1/*", "until": "2100-01-01T07:00:00Z"}, status=201),
+    Example("get_silences", query={"limit": "10", "before": "9007199254740991"}),
+    Example("delete_silence", path={"silence": "17"}, status=404),
+    Example("post_acknowledgement", body={"type": "backup", "comment": "I am on it"}, status=201),
+    Example("get_acknowledgements"),
     Example("get_observers"),
     Example("get_observer_presets"),
     Example("get_observer", path={"name": "mine"}),

@@ -8,6 +8,7 @@ from typing import Any
 from chalice.app import Blueprint, Response
 from pydantic_core import to_json
 
+from chalicelib.domain import timestamps
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.notifications.observer import Configuration, Observer
 from chalicelib.domain.notifications.read_marks import InboxStatus
@@ -52,7 +53,7 @@ def get_observers() -> Response:
 def get_observer(name: str) -> Response:
     """An observer and the number of its deliveries by state."""
     context = access.reader()
-    return responses.json_response(_observer_json(context, find_observer(context, name)))
+    return responses.json_response(observer_json(context, find_observer(context, name)))
 
 
 @routes.route("/observers/{name}", methods=["PUT"], **authorizer.AUTHENTICATED)
@@ -64,8 +65,12 @@ def put_observer(name: str) -> Response:
     configuration = requests.body(Configuration, context.request)
     configuration = authorize_and_validate(context, name, configuration)
     complete = with_new_secret(configuration)
-    observer, is_new = context.components.notifications.observers.put(context.server, name, complete)
-    content = _observer_json(context, observer)
+    notifications = context.components.notifications
+    observer, is_new = notifications.observers.put(context.server, name, complete)
+    if not is_new:
+        # Its held messages are sent at the times that the new configuration says.
+        notifications.calm.reschedule(context.server, name, context.components.clock() * 1000)
+    content = observer_json(context, observer)
     if complete is not configuration:
         content["config"]["secret"] = complete.config["secret"]
     return responses.json_response(content, 201 if is_new else 200)
@@ -191,6 +196,14 @@ def find_observer(context: LogContext, name: str) -> Observer:
     return _permissions(context).get_observer(context.server, name, _actor(context))
 
 
+def observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:
+    """An observer with the number of its deliveries by state, and the end of its snooze."""
+    members, end_us = observer.json, observer.snoozes[-1][1] if observer.snoozes else 0
+    if end_us > context.components.clock() * 1000:
+        members["snoozedUntil"] = timestamps.iso(end_us)
+    return {**members, "deliveries": context.components.stores.outbox.counts(context.server, observer.name)}
+
+
 def authorize_and_validate(context: LogContext, name: str, configuration: Configuration) -> Configuration:
     """Return the configuration with its user and stored secrets; raise if it is not allowed or not usable."""
     from chalicelib.wiring.notifications import build_validator  # noqa: PLC0415  (loading Jinja2 takes long)
@@ -221,10 +234,6 @@ def _observers_page(context: LogContext, observers: Sequence[Observer]) -> list[
     for observer in observers:
         if size_bytes > page_size.max_bytes:
             break
-        page.append(_observer_json(context, observer))
+        page.append(observer_json(context, observer))
         size_bytes += page_size.measure([to_json(page[-1]).decode()])
     return page
-
-
-def _observer_json(context: LogContext, observer: Observer) -> dict[str, Any]:
-    return {**observer.json, "deliveries": context.components.stores.outbox.counts(context.server, observer.name)}

@@ -22,10 +22,17 @@ def build_event_message(
     organization: str,
     link: str,
     public_url: str,
+    last: Event,
 ) -> WebhookPost | BusEvent:
-    """The message of an observer with the channel `webhook` or `eventbridge`. `fields` is the event in native JSON."""
+    """The message of an observer with the channel `webhook` or `eventbridge`. `fields` is the event in native JSON.
+
+    `last` is the last event that the message reports. It decides whether the alert is raised or resolved.
+    """
     config = observer.configuration.config
-    data = event_data(event, fields, organization, observer.name, link)
+    data = event_data(fields, organization, observer.name, link, last)
+    if delivery.count > 1:
+        samples = [str(event_id) for event_id in delivery.samples]
+        data["digest"] = {"count": delivery.count, "until": delivery.until, "samples": samples}
     if observer.configuration.channel == "eventbridge":
         if not config.get("bus"):
             raise Undeliverable("No event bus")

@@ -8,8 +8,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.calm.outcomes import outcome_of
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.events.event import Event, EventFields
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.alert import alert_of
 from chalicelib.domain.notifications.delivery import (
     MESSAGE_PARTS,
@@ -87,6 +89,8 @@ class MessageBuilder:
         self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> Message | Dropped:
         """Build the message, or return why the event or the observer suppresses it."""
+        if delivery.count > 1:
+            return self._digest(delivery, event, observer, configured)
         fields = self._with_job_fields(event, event_fields(event))
         job = _job_settings(fields, configured)
         drop_reason = self._drop_reason(fields, observer, job)
@@ -152,11 +156,54 @@ class MessageBuilder:
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
-            config = observer.configuration.config
-            scope["config"] = {name: value for name, value in config.items() if name not in NOT_IN_TEMPLATES}
+            scope["config"] = _public_config(observer)
         if fields.get("event") == "finish":
             scope |= self._job_result(event, fields)
         return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
+
+    def _digest(self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState) -> Message:
+        """The message about several events, of which `event` is the first."""
+        channel = observer.configuration.channel
+        if channel == "webhook" or channel == "eventbridge":  # noqa: PLR1714  (mypy narrows the type by this form only)
+            fields = self._with_job_fields(event, event_fields(event))
+            return self._event_message(delivery, event, fields, observer, self._last_event(delivery) or event)
+        scope = self._digest_scope(delivery, observer, configured)
+        if channel == "apprise":
+            parts = self._render("app", "digest", scope)
+            return AppriseMessage(
+                delivery.id, _apprise_url(delivery, observer), **parts, is_failure=scope["has_failures"]
+            )
+        return self._text_message(delivery, observer, channel, self._render(channel, "digest", scope))
+
+    def _digest_scope(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> Scope:
+        """The number of events, and the headlines of the first ones that are still stored."""
+        events = [event for sample in delivery.samples if (event := self._stored_event(sample)) is not None]
+        samples = []
+        for event in events:
+            fields = self._with_job_fields(event, event_fields(event))
+            scope = self._scope(event, fields, observer, _job_settings(fields, configured))
+            headline = self._renderer.render("app", _template_name(event, fields), "subject", scope)
+            samples.append({"subject": headline, "link": scope["link"], "time": event.at_us // 1_000_000})
+        digest: Scope = {
+            "count": delivery.count,
+            "samples": samples,
+            "until": delivery.until // 1_000_000,
+            "has_failures": any(outcome_of(event.fields) == "failure" for event in events),
+            "link": samples[0]["link"],
+        }
+        if not observer.is_private:
+            digest["config"] = _public_config(observer)
+        return self._with_formatted_times(digest, observer) if observer.configuration.channel == "mail" else digest
+
+    def _stored_event(self, event_id: Id) -> Event | None:
+        commit = self._reader.log.commit(event_id.server, event_id.session)
+        return None if commit is None else commit.events[event_id.instance - 1]
+
+    def _last_event(self, delivery: Delivery) -> Event | None:
+        """The last of several events. None if it is no longer stored."""
+        before = self._reader.position_at(delivery.server, delivery.until - 1)
+        events = (event for commit in self._reader.tail(before, 1) for event in commit.events)
+        return next((event for event in events if event.event_id == delivery.until), None)
 
     def _job_result(self, event: Event, fields: Scope) -> Scope:
         """The job's log and its duration in seconds."""
@@ -177,8 +224,11 @@ class MessageBuilder:
                 return time  # Not a number, or outside the years that datetime supports.
 
         formatted = dict(scope)
-        if "time" in scope:
-            formatted["time"] = format_time(scope["time"])
+        for name in ("time", "until"):
+            if name in scope:
+                formatted[name] = format_time(scope[name])
+        if "samples" in scope:
+            formatted["samples"] = [{**sample, "time": format_time(sample["time"])} for sample in scope["samples"]]
         match scope.get("log"):
             case dict(line):
                 formatted["log"] = {**line, "time": format_time(line.get("time"))}
@@ -218,9 +268,7 @@ class MessageBuilder:
     def _message(self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, job: Scope) -> Message:
         channel = observer.configuration.channel
         if channel == "webhook" or channel == "eventbridge":  # noqa: PLR1714  (mypy narrows the type by this form only)
-            organization = self._organization_name(event.id.server) or ""
-            link, public_url = self._link(event, fields), self._defaults.public_url
-            return build_event_message(delivery, event, fields, observer, organization, link, public_url)
+            return self._event_message(delivery, event, fields, observer, event)
         name, scope = _template_name(event, fields), self._scope(event, fields, observer, job)
         if channel == "apprise":
             parts = self._render("app", name, scope)
@@ -228,6 +276,13 @@ class MessageBuilder:
             is_failure = alert is not None and alert.action == "trigger"
             return AppriseMessage(delivery.id, _apprise_url(delivery, observer), **parts, is_failure=is_failure)
         return self._text_message(delivery, observer, channel, self._render(channel, name, scope))
+
+    def _event_message(
+        self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, last: Event
+    ) -> Message:
+        organization = self._organization_name(event.id.server) or ""
+        link, public_url = self._link(event, fields), self._defaults.public_url
+        return build_event_message(delivery, event, fields, observer, organization, link, public_url, last)
 
     def _render(self, channel: TemplateChannel, name: str, scope: Scope) -> dict[str, str]:
         return {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
@@ -262,6 +317,12 @@ def _apprise_url(delivery: Delivery, observer: Observer) -> str:
     if delivery.address not in urls:
         raise Undeliverable("the observer has no such URL any more")
     return urls[delivery.address]
+
+
+def _public_config(observer: Observer) -> Scope:
+    """The configuration of the channel without its secrets."""
+    config = observer.configuration.config
+    return {name: value for name, value in config.items() if name not in NOT_IN_TEMPLATES}
 
 
 def event_fields(event: Event) -> Scope:

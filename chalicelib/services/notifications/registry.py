@@ -15,6 +15,7 @@ from chalicelib.domain.notifications.observer import (
     deletion_event,
     job_settings_event,
     put_event,
+    snooze_event,
 )
 from chalicelib.domain.notifications.secret_fields import with_stored_secrets
 from chalicelib.domain.notifications.webhook_signature import format_secret
@@ -78,6 +79,15 @@ class ObserverRegistry:
         except ValueError as error:
             raise BadInput(str(error)) from error
         return configuration.model_copy(update={"config": config})
+
+    def snooze(self, server: int, name: str, until_us: int) -> Observer:
+        """Hold all messages of an observer until a time. A time in the past ends its snooze.
+
+        Raises `NotFound` if there is no such observer.
+        """
+        self.get(server, name)
+        self._write(server, snooze_event(name, until_us))
+        return self.get(server, name)
 
     def delete(self, server: int, name: str) -> None:
         """Raises `NotFound` if there is no such observer."""

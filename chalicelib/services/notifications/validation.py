@@ -51,6 +51,8 @@ class ObserverValidator:
         try:
             configuration.check_nodes()
             _check_address_count(configuration)
+            if configuration.time_zone is not None:
+                parse_time_zone(configuration.time_zone)
             if configuration.filter is not None:
                 self.filters.check_filter(configuration.filter)
             match configuration.channel:

@@ -49,6 +49,13 @@ def delete(policy: RetryPolicy, name: str) -> Steps[None]:
             raise
 
 
+def snooze(policy: RetryPolicy, name: str, until: datetime | None) -> Steps[Observer]:
+    """Hold all messages of an observer until a time. None ends the snooze."""
+    body = {"until": None if until is None else format_time(until)}
+    document = yield from fetch_json(policy, Request("POST", _path(name, "/snooze"), body=body))
+    return cast(Observer, document)
+
+
 def failures(policy: RetryPolicy, name: str, *, page: int = MAX_PAGE) -> Values[Failure]:
     """Iterate over all deliveries that are not retried any more."""
     last: str | None = None

@@ -106,7 +106,7 @@ def test_samples_cover_all_events() -> None:
 
 
 def test_every_event_has_all_templates() -> None:
-    names = [*HEADINGS, *ALARM_KINDS, FAILED_TEMPLATE, "default"]
+    names = [*HEADINGS, *ALARM_KINDS, FAILED_TEMPLATE, "default", "digest"]
     expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, names)}
     existing = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.j2")}
     assert {name for name in existing if "/_" not in name} == expected
@@ -352,7 +352,7 @@ def test_event_of_another_vocabulary_is_rendered(channel: Channel, part: str, ow
 
 def test_preview_page_shows_every_message() -> None:
     page = preview.page(TEMPLATES)
-    assert page.count("<iframe") == len(SAMPLES) + len(ALARM_EVENTS) + 2
+    assert page.count("<iframe") == len(SAMPLES) + len(ALARM_EVENTS) + 3
     assert [title for title in HEADINGS.values() if title not in page] == []
     assert page.count(f"FAILED {JOB}") >= 3
     assert re.findall(r"<(?:script|link|img)\b", page) == []

@@ -20,6 +20,8 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "post_scheduler_events": "the events are those of the request",
     "get_observer": "one observer: its types are those of one request",
     "put_observer": "one observer: its types are those of the request",
+    "post_snooze": "one observer: its types are those of one request",
+    "post_silence": "one silence: its pattern is that of the request",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
     "get_observer_presets": "a constant",
     "get_openapi": "a constant",

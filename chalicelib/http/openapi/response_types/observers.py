@@ -33,7 +33,14 @@ class Observer(TypedDict):
     filter: NotRequired[str]
     config: dict[str, Any]
     user: NotRequired[str]
+    when: NotRequired[str]
+    group_by: NotRequired[list[Literal["type", "node", "key"]]]
+    digest: NotRequired[str]
+    throttle: NotRequired[str]
+    quiet: NotRequired[str]
+    time_zone: NotRequired[str]
     since: EventId
+    snoozedUntil: NotRequired[Time]
     deliveries: DeliveryCounts
 
 
