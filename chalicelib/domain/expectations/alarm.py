@@ -1,7 +1,7 @@
 """Alarms: the events that say what did not happen as expected, and that it does again."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Self, get_args
 
 from chalicelib.domain import timestamps
@@ -43,11 +43,15 @@ class Alarm:
             return "late", str(self.data.get("slot"))
         return self.kind, *(str(self.data[name]) for name in _IDENTIFYING if name in self.data)
 
-    def to_event(self, name: str, expectation: Expectation, run: int | None = None) -> NewEvent:
+    def about(self, expectation: Expectation) -> Self:
+        """The alarm with the type, node or key of the expected runs."""
+        fields = zip(("type", "node", "key"), expectation.subject, strict=True)
+        return replace(self, data={name: value for name, value in fields if value is not None} | dict(self.data))
+
+    def to_event(self, name: str, run: int | None = None) -> NewEvent:
         """The event to append to the log. `run` is the number of the run among those of its job, if it is known."""
-        named = {name: value for name, value in zip(("type", "node", "key"), expectation.subject, strict=True) if value}
-        data = {"expectation": name, **named, **self.data, **({} if run is None else {"run": run})}
-        event_type = ("job", self.kind, expectation.node or "", expectation.type or "")
+        data = {"expectation": name, **self.data, **({} if run is None else {"run": run})}
+        event_type = ("job", self.kind, self.data.get("node", ""), self.data.get("type", ""))
         return NewEvent(type=event_type, key=expectation_key(name), payload=JsonPayload(type="json", data=data))
 
 

@@ -151,8 +151,10 @@ class Expectation(Model):
 
     def first_slot(self, last_start_us: int | None, since_us: int) -> int | None:
         """The first slot after `since_us`."""
-        if self.every is None or last_start_us is None:
+        if self.every is None:
             return self.next_slot(since_us)
+        if last_start_us is None:
+            return self.next_slot(since_us + 1)
         every_us = round(self.every * SECOND_US)
         return last_start_us + max((since_us - last_start_us) // every_us + 1, 1) * every_us
 
@@ -228,13 +230,15 @@ class ExpectationsState:
 
 
 def _configure(before: Configured | None, name: str, expectation: Expectation, since: int, event_id: int) -> Configured:
+    # The next event may come in the same microsecond, because the logs have EventIds of their own.
+    at_us = max(since, event_id - 1)
     if before is None:
-        version = Version(expectation, since, max(since, event_id))
+        version = Version(expectation, since, at_us)
         return Configured(name, event_id, expectation, since, (version,))
     last, versions = before.versions[-1], before.versions
     if last.expectation.rule != expectation.rule:
         # A clock that was set back must not let a version end before it begins.
-        versions = (*versions, Version(expectation, since, max(since, event_id, last.at_us)))
+        versions = (*versions, Version(expectation, since, max(at_us, last.at_us)))
     return Configured(name, before.created, expectation, before.since, versions)
 
 

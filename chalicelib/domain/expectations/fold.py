@@ -254,7 +254,7 @@ class ExpectationFold:
     def _decide(self, alarm: Alarm) -> None:
         if self.unexpected.pop(alarm.identity, None) is not None:
             return  # It was in the log before it was due.
-        self.pending[alarm.identity] = alarm
+        self.pending[alarm.identity] = alarm.about(self.expectation)
         self._open(alarm)
 
     def _open(self, alarm: Alarm) -> None:

@@ -119,14 +119,14 @@ def _slot_alarms(part: Segment, starts: list[int], jobs: dict[int, int], now: in
         return _cron_alarms(part, own, jobs, end)
     if part.expectation.every is not None:
         before = [start for start in starts if start <= part.start]
-        anchor = before[-1] if before and not part.follows_pause else part.start
+        anchor = before[-1] if before and not part.follows_pause else part.start + 1
         return _interval_alarms(part, anchor, own, jobs, end)
     return {}
 
 
 def _cron_alarms(part: Segment, starts: list[int], jobs: dict[int, int], end: int) -> dict[Expected, int]:
     alarms: dict[Expected, int] = {}
-    latest = max([end, *starts])
+    latest = max([end, *starts]) + 60 * S
     slots = cron_slots(part.expectation.cron or "", part.expectation.zone, part.start, latest)
     opens = [
         slot - min(60 * S, (slot - before) // 2) for before, slot in zip([part.start, *slots], slots, strict=False)

@@ -4,6 +4,7 @@ Histories contain changes of the configuration, pauses, clocks that are set, cha
 crash, start over or continue from a saved state. Events fall exactly on the limits of slots and durations.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from hypothesis import given, settings
@@ -36,52 +37,72 @@ LIMITS: dict[str, list[Any]] = {
     "max_silence": [None, 60, 100],
     "min_interval": [None, 30, 300],
 }
+SUBJECTS: list[dict[str, Any]] = [{"type": "backup"}, {"type": "backup", "node": "n2"}, {"key": "/job/1"}]
+
+Schedules = st.sampled_from(SCHEDULES)
+Limits = st.fixed_dictionaries({name: st.sampled_from(values) for name, values in LIMITS.items()})
+Changes = st.one_of(
+    st.just({"paused": True}),
+    st.just({"paused": False}),
+    st.sampled_from([{"every": None, "cron": None, "time_zone": None, "grace": None} | fields for fields in SCHEDULES]),
+    Limits,
+    st.sampled_from([{"type": None, "node": None, "key": None} | fields for fields in SUBJECTS]),
+)
+Jobs = st.sampled_from([1, 1, 1, 2, 3])
+Waits = st.sampled_from([0, 1, 29, 30, 59, 60, 61, 100, 119, 120, 300, 301, 900, 3600, 7200])
+Offsets = st.sampled_from([-60 * S - 1, -60 * S, -30 * S, -1, 0, 1])
+Steps = st.one_of(
+    st.tuples(st.just("wait"), Waits),
+    st.tuples(st.just("set clock"), st.sampled_from([-7200, -100, -1, 1, 100, 3600])),
+    st.tuples(st.just("wait until due"), Offsets),
+    st.tuples(st.just("wait until slot"), Offsets),
+    st.tuples(st.just("change"), Changes),
+    st.tuples(st.just("create"), Jobs, st.sampled_from(["n1", "n2", "n2"])),
+    st.tuples(st.just("finish"), Jobs, st.booleans()),
+    st.tuples(st.just("run"), Jobs, Waits),
+    st.tuples(st.sampled_from(["progress", "progress", "clean", "redirect", "other"]), Jobs),
+    st.tuples(st.just("check"), st.booleans(), st.booleans(), st.booleans()),
+)
 
 
 @st.composite
 def expectations(draw: st.DrawFn) -> Expectation:
-    fields: dict[str, Any] = dict(draw(st.sampled_from(SCHEDULES)))
-    fields |= {name: draw(st.sampled_from(values)) for name, values in LIMITS.items()}
+    fields: dict[str, Any] = draw(Schedules) | draw(Limits) | draw(st.sampled_from(SUBJECTS))
     if not any(fields.get(name) for name in ("every", "cron", *LIMITS)):
         fields["max_duration"] = 300
-    subject = draw(
-        st.sampled_from([{"type": "backup"}, {"type": "backup"}, {"type": "backup", "node": "n2"}, {"key": "/job/1"}])
-    )
-    return Expectation(**fields, **subject, paused=draw(st.sampled_from([False, False, False, True])))
-
-
-Jobs = st.integers(1, 3)
-Steps = st.one_of(
-    st.tuples(st.just("wait"), st.sampled_from([0, 1, 29, 30, 59, 60, 61, 100, 119, 120, 300, 301, 900, 3600, 7200])),
-    st.tuples(st.just("set clock"), st.sampled_from([-7200, -100, -1, 1, 100, 3600])),
-    st.tuples(st.just("wait until due"), st.sampled_from([-60 * S, -1, 0, 1])),
-    st.tuples(st.just("put"), expectations()),
-    st.tuples(st.just("create"), Jobs, st.sampled_from(["n1", "n2"])),
-    st.tuples(st.just("create"), Jobs, st.sampled_from(["n1", "n2"])),
-    st.tuples(st.just("finish"), Jobs, st.booleans()),
-    st.tuples(st.sampled_from(["progress", "clean", "redirect", "other"]), Jobs),
-    st.tuples(st.just("check"), st.booleans(), st.booleans(), st.booleans()),
-)
+    return Expectation(**fields)
 
 
 def apply_step(timeline: Timeline, step: tuple[Any, ...]) -> None:
     match step:
         case ("wait" | "set clock", int(seconds)):
             timeline.clock_us += seconds * S
-        case ("wait until due", int(offset_us)):
-            due_us = timeline.load(is_cached=False).next_due_us
-            if due_us is not None and due_us - timeline.clock_us < 24 * 3600 * S:
-                timeline.clock_us = due_us + offset_us
-        case ("put", Expectation() as expectation):
-            timeline.put(expectation)
+        case ("wait until due" | "wait until slot" as what, int(offset_us)):
+            fold = timeline.load(is_cached=False)
+            time_us = fold.next_due_us if what.endswith("due") else fold.expected_us
+            if time_us is not None and time_us - timeline.clock_us < 24 * 3600 * S:
+                timeline.clock_us = time_us + offset_us
+        case ("change", dict(fields)):
+            with suppress(ValueError):  # Some changes leave nothing to expect.
+                timeline.put(Expectation(**dict(timeline.expectation) | fields))
+        case ("check", bool(is_cached), bool(saves), bool(writes)):
+            timeline.check(is_cached, saves, writes)
+        case _:
+            add_job_events(timeline, step)
+
+
+def add_job_events(timeline: Timeline, step: tuple[Any, ...]) -> None:
+    match step:
         case ("create", int(job), str(node)):
             timeline.job("create", job, node=node)
         case ("finish", int(job), bool(is_success)):
             timeline.job("finish", job, is_success=is_success)
+        case ("run", int(job), int(seconds)):
+            timeline.job("create", job, node="n2")
+            timeline.clock_us += seconds * S
+            timeline.job("finish", job)
         case ("other", int(job)):
             timeline.job("create", job, type="restore")
-        case ("check", bool(is_cached), bool(saves), bool(writes)):
-            timeline.check(is_cached, saves, writes)
         case (str(name), int(job)):
             timeline.job(name, job)
 
@@ -91,7 +112,7 @@ def apply_step(timeline: Timeline, step: tuple[Any, ...]) -> None:
     first=expectations(),
     steps=st.lists(Steps, max_size=40),
 )
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=1_500, deadline=None)
 def test_alarms_match_second_computation(start: str, first: Expectation, steps: list[tuple[Any, ...]]) -> None:
     timeline = Timeline(timestamps.parse(start))
     timeline.put(first)
@@ -104,7 +125,7 @@ def test_alarms_match_second_computation(start: str, first: Expectation, steps: 
     first=expectations(),
     steps=st.lists(Steps, max_size=30),
 )
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_cached_fold_decides_like_new_one(first: Expectation, steps: list[tuple[Any, ...]]) -> None:
     timeline = Timeline(timestamps.parse(STARTS[0]))
     timeline.put(first)

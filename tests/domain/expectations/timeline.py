@@ -39,6 +39,10 @@ class Timeline:
         return self.configured.expectations[NAME].versions
 
     @property
+    def expectation(self) -> Expectation:
+        return self.configured.expectations[NAME].expectation
+
+    @property
     def facts(self) -> list[JobFact]:
         return [entry for entry in self.entries if isinstance(entry, JobFact)]
 
