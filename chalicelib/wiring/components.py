@@ -16,6 +16,11 @@ from chalicelib.services.admin.sign_in import SignIn
 from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.expectations import expectation_alarms
+from chalicelib.services.expectations.expectation_alarms import ExpectationAlarms
+from chalicelib.services.expectations.fold_store import FoldStore
+from chalicelib.services.expectations.registry import ExpectationRegistry
+from chalicelib.services.expectations.status import ExpectationStatuses
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
@@ -93,6 +98,14 @@ class JobServices:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationServices:
+    """Configure when jobs are expected to run, and report how it goes."""
+
+    registry: ExpectationRegistry
+    statuses: ExpectationStatuses
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationServices:
     """Match events to observers and deliver messages about them."""
 
@@ -123,6 +136,7 @@ class Components:
     log: LogServices
     consumers: ConsumerServices
     jobs: JobServices
+    expectations: ExpectationServices
     notifications: NotificationServices
     auth: AuthServices
 
@@ -168,22 +182,28 @@ def build_components(
     log: LogServices,
     create_mailer: Callable[[], Mailer],
 ) -> Components:
+    expectation_registry = ExpectationRegistry(stores.log, log.appender)
+    folds = FoldStore(log.reader, log.stored_retention)
+    alarms = ExpectationAlarms(expectation_registry, folds, log.publisher)
     return Components(
         settings=settings,
         clock=clock,
         measure=measure,
         stores=stores,
         log=log,
-        consumers=_build_consumer_services(settings, clock, stores, log),
+        consumers=_build_consumer_services(settings, clock, stores, log, alarms),
         jobs=_build_job_services(settings, clock, measure, log),
+        expectations=ExpectationServices(expectation_registry, ExpectationStatuses(expectation_registry, folds, clock)),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
 
-def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
+def _build_consumer_services(
+    settings: Settings, clock: Clock, stores: Stores, log: LogServices, alarms: ExpectationAlarms
+) -> ConsumerServices:
     timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
-    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
+    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts, expectation_alarms.KIND: alarms})
     return ConsumerServices(projector(stores.views, stores.has_copies_in_views, due.enter), due)
 
 
