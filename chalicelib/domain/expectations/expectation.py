@@ -8,7 +8,9 @@ from typing import Annotated, Any, Final, Self
 from pydantic import (
     AfterValidator,
     BeforeValidator,
+    ConfigDict,
     PlainSerializer,
+    Strict,
     StringConstraints,
     ValidationInfo,
     model_validator,
@@ -19,15 +21,17 @@ from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent
 from chalicelib.domain.events.event_type import SUBTYPE_REGEX
 from chalicelib.domain.expectations.cron import MAX_CRON_LENGTH, check_cron, next_cron_slot, shortest_interval_us
+from chalicelib.domain.expectations.expectation_schema import EXPECTATION_SCHEMA
 from chalicelib.domain.json_schema import pattern_of
 from chalicelib.domain.model import Model
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.vocabularies.job.events import JOB, id_from_key
 
 MIN_INTERVAL_S = 60
 MAX_DURATION_S = 366 * 24 * 3600
 DEFAULT_GRACE_S = 300
 SECOND_US = 1_000_000
+
+JOB_KEY_PATTERN = r"^/job/(?:0|[1-9][0-9]{0,15})$"
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", re.ASCII)
 NAME_PATTERN = pattern_of(_NAME)
@@ -69,9 +73,11 @@ class Expectation(Model):
     `type` selects the runs of a job type, perhaps on one `node`. `key` selects those of a single job.
     """
 
+    model_config = ConfigDict(json_schema_extra=EXPECTATION_SCHEMA)
+
     type: Subject | None = None
     node: Subject | None = None
-    key: Annotated[str, StringConstraints(max_length=40)] | None = None
+    key: Annotated[str, StringConstraints(max_length=40, pattern=JOB_KEY_PATTERN)] | None = None
     every: Interval | None = None
     cron: Annotated[str, StringConstraints(max_length=MAX_CRON_LENGTH)] | None = None
     time_zone: Annotated[str, StringConstraints(max_length=100)] | None = None
@@ -79,7 +85,7 @@ class Expectation(Model):
     max_duration: Limit | None = None
     max_silence: Limit | None = None
     min_interval: Limit | None = None
-    paused: bool = False
+    paused: Annotated[bool, Strict()] = False
     description: Annotated[str, StringConstraints(max_length=2_000)] | None = None
 
     @model_validator(mode="after")
@@ -103,8 +109,6 @@ class Expectation(Model):
             raise ValueError("give either type, the type of the jobs, or key, the key of one job such as /job/117")
         if self.key is not None and self.node is not None:
             raise ValueError("node is only for an expectation with type")
-        if self.key is not None and id_from_key(JOB, self.key) is None:
-            raise ValueError(f"key '{self.key}' is not that of a job; it has the form /job/117")
 
     def _check_triggers(self) -> None:
         if self.every is not None and self.cron is not None:

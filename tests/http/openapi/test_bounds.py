@@ -19,6 +19,8 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "post_scheduler_events": "the events are those of the request",
     "get_observer": "one observer: its types are those of one request",
     "put_observer": "one observer: its types are those of the request",
+    "get_expectation": "one expectation: it has at most one open alarm of each kind",
+    "put_expectation": "one expectation: it has at most one open alarm of each kind",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
     "get_openapi": "a constant",
 }

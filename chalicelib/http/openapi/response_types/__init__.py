@@ -4,6 +4,7 @@ from typing import Any
 
 from chalicelib.http.openapi.response_types import (
     events,
+    expectations,
     installation,
     jobs,
     jobscheduler,
@@ -15,7 +16,19 @@ from chalicelib.http.openapi.response_types import (
     snapshots,
 )
 
-_MODULES = (events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
+_MODULES = (
+    events,
+    expectations,
+    installation,
+    jobs,
+    jobscheduler,
+    observers,
+    people,
+    previews,
+    push,
+    reports,
+    snapshots,
+)
 
 
 class UnknownResponseType(Exception):
