@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import events, expectations, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -118,6 +118,15 @@ class AsyncObservers(AsyncMethodGroup):
     replay = IteratingMethod(observers.replay)
 
 
+class AsyncExpectations(AsyncMethodGroup):
+    """Expectations: when jobs should run, and whether they do."""
+
+    list = ReturningMethod(expectations.expectations)
+    get = ReturningMethod(expectations.get)
+    put = ReturningMethod(expectations.put)
+    delete = ReturningMethod(expectations.delete)
+
+
 class AsyncReports(AsyncMethodGroup):
     """Reports on the event history."""
 
@@ -152,6 +161,7 @@ class AsyncAnnals(AsyncMethodGroup):
         )
         self.query = AsyncQueries(self.runner)
         self.observers = AsyncObservers(self.runner)
+        self.expectations = AsyncExpectations(self.runner)
         self.reports = AsyncReports(self.runner)
 
     async def close(self) -> None:

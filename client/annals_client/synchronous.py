@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import events, expectations, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -118,6 +118,15 @@ class Observers(MethodGroup):
     replay = IteratingMethod(observers.replay)
 
 
+class Expectations(MethodGroup):
+    """Expectations: when jobs should run, and whether they do."""
+
+    list = ReturningMethod(expectations.expectations)
+    get = ReturningMethod(expectations.get)
+    put = ReturningMethod(expectations.put)
+    delete = ReturningMethod(expectations.delete)
+
+
 class Reports(MethodGroup):
     """Reports on the event history."""
 
@@ -150,6 +159,7 @@ class Annals(MethodGroup):
         super().__init__(StepRunner(request_builder, retry_policy or RetryPolicy(deadline_s), httpx.Client(**http)))
         self.query = Queries(self.runner)
         self.observers = Observers(self.runner)
+        self.expectations = Expectations(self.runner)
         self.reports = Reports(self.runner)
 
     def close(self) -> None:
