@@ -107,7 +107,9 @@ class ExpectationFold:
     def next_due_us(self) -> int | None:
         """The time after which something is decided unless an event comes before. None: only an event can change it."""
         due = self._next_due()
-        return None if due is None else due.due_us
+        # A version may begin later than now, if the clock was set back.
+        changes = [version.at_us for version in self.versions[self.index + 1 :]]
+        return min([*changes, *(() if due is None else (due.due_us,))], default=None)
 
     def advance(self, until_us: int) -> None:
         """Decide the alarms that fell due before `until_us`."""

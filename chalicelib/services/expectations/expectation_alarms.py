@@ -15,12 +15,12 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.expectations import fold_json
 from chalicelib.domain.expectations.alarm import Alarm
-from chalicelib.domain.expectations.expectation import KEY_PREFIX, Configured
+from chalicelib.domain.expectations.expectation import KEY_PREFIX, Configured, expectation_key
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Appended, Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, is_configuration_log
-from chalicelib.domain.queries.event_filter import AnySelection
+from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.due import SECOND_US, Deadline
 from chalicelib.domain.vocabularies.job.events import JOB, JOB_EVENTS
 from chalicelib.services.expectations.fold_store import FoldStore, relevant_events
@@ -115,15 +115,18 @@ class ExpectationAlarms:
 
     def _append(self, server: int, configured: Configured, alarms: Sequence[Alarm], head: Head) -> bool:
         """Append the first of the alarms in order. Returns whether there are more."""
-        selection: AnySelection = relevant_events(configured.name, configured.versions)
-        after = head.last_event_id
-        for start in range(0, min(len(alarms), MAX_CHECK_ALARMS), MAX_COMMIT_ALARMS):
-            part = alarms[start : start + MAX_COMMIT_ALARMS]
+        # Later events cannot prevent what fell due before the head, so a busy job type does not delay these alarms.
+        final = [alarm for alarm in alarms if alarm.due_us <= head.last_event_id]
+        own_alarms = Selection(keys=(expectation_key(configured.name),))
+        selection = own_alarms if final else relevant_events(configured.name, configured.versions)
+        appended, after = (final or list(alarms))[:MAX_CHECK_ALARMS], head.last_event_id
+        for start in range(0, len(appended), MAX_COMMIT_ALARMS):
+            part = appended[start : start + MAX_COMMIT_ALARMS]
             events = [alarm.to_event(configured.name, self._run_number(server, alarm)) for alarm in part]
             condition = AppendCondition(fail_if_events_match=selection, after=after)
             outcome = self.publisher.publish(server, events, condition)
             after = outcome.commit.last_event_id if isinstance(outcome, Appended) else after
-        return len(alarms) > MAX_CHECK_ALARMS
+        return len(appended) < len(alarms)
 
     def _run_number(self, server: int, alarm: Alarm) -> int | None:
         """The number of the alarm's run among those of its job. None if the job has no such run or it is over."""

@@ -168,6 +168,32 @@ def test_start_before_append_is_judged_before_alarm(database: Database, local: E
     assert [kind for kind, *_ in local.alarms()] == ["missed", "late"]
 
 
+def test_busy_job_type_does_not_delay_alarm(database: Database, local: ExpectationLog) -> None:
+    """A job starts whenever a worker is about to append."""
+    local.put(max_duration="1m")
+    local.publish(create(7))
+    local.advance_s(61)
+    local.publish(create(8))
+    local.project()
+    log = OvertakenLog(database, lambda: local.publish(create(9), finish(9)), times=5)
+    local.due_index(log=log).run(on_error=raise_first)
+    assert [alarm[2] for alarm in local.alarms()] == [7]
+    local.verify()
+
+
+def test_configuration_that_begins_later_is_checked(local: ExpectationLog) -> None:
+    """The clock was set back by a day before the expectation changed."""
+    local.put(max_duration="1m")
+    local.advance_s(-24 * HOUR)
+    local.put(every="1h")
+    local.work()
+    local.advance_s(24 * HOUR + 1)
+    local.work()
+    local.advance_s(HOUR + GRACE)
+    assert kinds(local) == ["missed"]
+    local.verify()
+
+
 def test_lost_views_decide_same_alarms(local: ExpectationLog) -> None:
     local.put(every="1h", max_duration="30m")
     for job in range(4):
