@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
+from chalicelib.domain.organizations.organization import Organization, is_configuration_log
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
 from chalicelib.http.cors import CrossOriginChalice
@@ -24,6 +24,7 @@ from chalicelib.http.routes import (
     system,
 )
 from chalicelib.http.routes.calm import alerts
+from chalicelib.http.routes.monitoring import expectations
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -52,6 +53,7 @@ for blueprint in (
     observers,
     alerts,
     previews,
+    expectations,
     reports,
     organizations,
     system,
@@ -123,7 +125,7 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: Any) -> None:
-    """Do the work of all organizations whose time has come: close silent jobs, send held messages."""
+    """Do the work of all organizations whose time has come: close silent jobs, raise alarms, send held messages."""
     del event
     indexes = get_components().consumers.due_indexes
 
@@ -187,8 +189,8 @@ def _consume(
             server,
             components.stores.log,
             views,
-            # The directory is kept completely.
-            None if server == DIRECTORY_SERVER else retention.boundary(server).head,
+            # The directory and the configuration are kept completely.
+            None if is_configuration_log(server) else retention.boundary(server).head,
             report_lag,
             has_time=has_time,
             sizes=_RUN_SIZES,

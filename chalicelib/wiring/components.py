@@ -24,6 +24,11 @@ from chalicelib.services.calm.states import CalmStates
 from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex, TimedWork
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.expectations import expectation_alarms
+from chalicelib.services.expectations.expectation_alarms import ExpectationAlarms
+from chalicelib.services.expectations.fold_store import FoldStore
+from chalicelib.services.expectations.registry import ExpectationRegistry
+from chalicelib.services.expectations.status import ExpectationStatuses
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
@@ -111,6 +116,14 @@ class JobServices:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationServices:
+    """Configure when jobs are expected to run, and report how it goes."""
+
+    registry: ExpectationRegistry
+    statuses: ExpectationStatuses
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationServices:
     """Match events to observers and deliver messages about them."""
 
@@ -146,6 +159,7 @@ class Components:
     log: LogServices
     consumers: ConsumerServices
     jobs: JobServices
+    expectations: ExpectationServices
     notifications: NotificationServices
     auth: AuthServices
 
@@ -192,8 +206,14 @@ def build_components(
     create_mailer: Callable[[], Mailer],
 ) -> Components:
     observers, states = ObserverRegistry(stores.log, log.appender), CalmStates(stores.progress)
+    expectations, folds = ExpectationRegistry(stores.log, log.appender), FoldStore(log.reader, log.stored_retention)
     consumers = _build_consumer_services(
-        settings, clock, stores, log, HeldMessages(observers, states, stores.log, stores.outbox)
+        settings,
+        clock,
+        stores,
+        log,
+        ExpectationAlarms(expectations, folds, log.publisher),
+        HeldMessages(observers, states, stores.log, stores.outbox),
     )
     calm = CalmDecisions(states, consumers.held, _lazy_event_filter(settings, log))
     return Components(
@@ -204,16 +224,23 @@ def build_components(
         log=log,
         consumers=consumers,
         jobs=_build_job_services(settings, clock, measure, log),
+        expectations=ExpectationServices(expectations, ExpectationStatuses(expectations, folds, clock)),
         notifications=_build_notification_services(clock, stores, log, observers, calm, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
 
 def _build_consumer_services(
-    settings: Settings, clock: Clock, stores: Stores, log: LogServices, held_messages: HeldMessages
+    settings: Settings,
+    clock: Clock,
+    stores: Stores,
+    log: LogServices,
+    alarms: ExpectationAlarms,
+    held_messages: HeldMessages,
 ) -> ConsumerServices:
     work: dict[str, TimedWork] = {
         job_timeouts.KIND: JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s),
+        expectation_alarms.KIND: alarms,
     }
     held_work: dict[str, TimedWork] = {held.KIND: held_messages}
     stored_deadlines = {held.KIND: held_messages.stored_deadlines}

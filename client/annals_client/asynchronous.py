@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import alerts, events, inbox, installation, objects, observers, queries
+from annals_client.calls import alerts, events, expectations, inbox, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -139,6 +139,15 @@ class AsyncAlerts(AsyncMethodGroup):
     acknowledgements = ReturningMethod(alerts.acknowledgements)
 
 
+class AsyncExpectations(AsyncMethodGroup):
+    """Expectations: when jobs should run, and whether they do."""
+
+    list = ReturningMethod(expectations.expectations)
+    get = ReturningMethod(expectations.get)
+    put = ReturningMethod(expectations.put)
+    delete = ReturningMethod(expectations.delete)
+
+
 class AsyncReports(AsyncMethodGroup):
     """Reports on the event history."""
 
@@ -177,6 +186,7 @@ class AsyncAnnals(AsyncMethodGroup):
         self.observers = AsyncObservers(self.runner)
         self.inbox = AsyncInbox(self.runner)
         self.alerts = AsyncAlerts(self.runner)
+        self.expectations = AsyncExpectations(self.runner)
         self.reports = AsyncReports(self.runner)
 
     async def close(self) -> None:

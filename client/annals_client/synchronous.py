@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import alerts, events, inbox, installation, objects, observers, queries
+from annals_client.calls import alerts, events, expectations, inbox, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -139,6 +139,15 @@ class Alerts(MethodGroup):
     acknowledgements = ReturningMethod(alerts.acknowledgements)
 
 
+class Expectations(MethodGroup):
+    """Expectations: when jobs should run, and whether they do."""
+
+    list = ReturningMethod(expectations.expectations)
+    get = ReturningMethod(expectations.get)
+    put = ReturningMethod(expectations.put)
+    delete = ReturningMethod(expectations.delete)
+
+
 class Reports(MethodGroup):
     """Reports on the event history."""
 
@@ -175,6 +184,7 @@ class Annals(MethodGroup):
         self.observers = Observers(self.runner)
         self.inbox = Inbox(self.runner)
         self.alerts = Alerts(self.runner)
+        self.expectations = Expectations(self.runner)
         self.reports = Reports(self.runner)
 
     def close(self) -> None:

@@ -197,6 +197,39 @@ class Mute(TypedDict):
     by: NotRequired[str]
 
 
+class OpenAlarm(TypedDict):
+    """The alarms of one kind since an expectation recovered last."""
+
+    kind: str
+    count: int
+    since: str
+    last: str
+
+
+class Expectation(TypedDict):
+    """An expectation and its status. Durations are in ISO-8601, times in UTC."""
+
+    name: str
+    type: NotRequired[str]
+    node: NotRequired[str]
+    key: NotRequired[str]
+    every: NotRequired[str]
+    cron: NotRequired[str]
+    time_zone: NotRequired[str]
+    grace: NotRequired[str]
+    max_duration: NotRequired[str]
+    max_silence: NotRequired[str]
+    min_interval: NotRequired[str]
+    paused: bool
+    description: NotRequired[str]
+    since: int
+    state: str
+    stateSince: str
+    nextExpectedAt: str | None
+    lastStartAt: str | None
+    openAlarms: list[OpenAlarm]
+
+
 class Failure(TypedDict):
     """A delivery that is not retried any more, with the error."""
 

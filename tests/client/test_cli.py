@@ -223,6 +223,16 @@ def test_observers_put_replay_delete(shell: Shell, member: Member) -> None:
     assert shell.annals("observers", "show", "ops").code == 4
 
 
+def test_expectations_put_show_delete(shell: Shell) -> None:
+    configuration = json.dumps({"type": "backup", "every": "1h"})
+    assert shell.annals("expectations", "put", "nightly", stdin=configuration).code == 0
+    assert shell.annals("expectations").lines[1].split()[:2] == ["nightly", "new"]
+    assert shell.annals("expectations", "show", "nightly", "--json").values[0]["every"] == "PT1H"
+    assert shell.annals("expectations", "delete", "nightly").out == "nightly is deleted\n"
+    assert shell.annals("expectations", "show").code == 2
+    assert shell.annals("expectations", "show", "nightly").code == 4
+
+
 def test_report_system_and_me(shell: Shell, member: Member) -> None:
     member.publish("report/ready/report")
     assert [report["name"] for report in shell.annals("report", "--json").values] == ["report"]

@@ -322,6 +322,16 @@ def test_silences_and_acknowledgements_are_listed(annals: Annals) -> None:
     assert (annals.alerts.silences(), annals.alerts.acknowledgements()) == ((second,), (acknowledged,))
 
 
+def test_expectations_put_list_delete(annals: Annals) -> None:
+    for number in range(101):
+        annals.expectations.put(f"nightly-{number:03}", {"type": "backup", "every": "1h"})
+    assert [one["name"][-3:] for one in annals.expectations.list()] == [f"{number:03}" for number in range(101)]
+    assert annals.expectations.get("nightly-000")["state"] == "new"
+    annals.expectations.delete("nightly-000")
+    with pytest.raises(NotFound):
+        annals.expectations.get("nightly-000")
+
+
 def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:
     member.publish("a/x")
     proxied_annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})

@@ -9,7 +9,7 @@ import boto3  # type: ignore[import-untyped]
 
 from chalicelib import wiring
 from chalicelib.domain.exports.table_export import EXPORTS_VIEW, LedgerEntry
-from chalicelib.domain.organizations.organization import inbox_log
+from chalicelib.domain.organizations.organization import configuration_log, inbox_log
 from chalicelib.domain.views.due import DUE_VIEW
 from chalicelib.domain.views.record import MAX_CHARACTER
 from chalicelib.services.calm.held_messages import KIND
@@ -39,7 +39,7 @@ def play(annals: Installation) -> None:
     ingest(annals)
     append(annals)
     read_without_views(annals)
-    annals.call("project", stream_event(0, 1, 2))
+    annals.call("project", stream_event(0, 1, 2, configuration_log(ACME)))
     publish_with_views(annals)
     append_with_views(annals)
     observe_and_deliver(annals)
@@ -74,6 +74,10 @@ def create_organizations(annals: Installation) -> None:
         annals.request("PUT", "/observers/{name}", configuration, 201, name=name)
     changed = {"channel": "app", "events": "finish", "config": {"to": "ben"}}
     annals.request("PUT", "/observers/{name}", changed, name="notifies")
+    # The jobs start more often, which is an alarm.
+    for name in ("rare-backups", "unused"):
+        annals.request("PUT", "/expectations/{name}", {"type": "backup", "min_interval": "1h"}, 201, name=name)
+    annals.request("DELETE", "/expectations/{name}", name="unused")
 
 
 def publish(annals: Installation) -> None:
@@ -233,6 +237,8 @@ def read(annals: Installation) -> None:
         "/observers/{name}": {"name": "notifies"},
         "/observers/{name}/failures": {"name": "notifies"},
         "/observers/{name}/deliveries": {"name": "notifies"},
+        "/expectations": {},
+        "/expectations/{name}": {"name": "rare-backups"},
         "/users/{user}/inbox": {"user": "anna"},
         "/users/{user}/inbox/unread": {"user": "anna"},
     }

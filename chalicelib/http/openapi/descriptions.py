@@ -63,6 +63,7 @@ PATHS: Mapping[str, str] = {
     "job": "The id of a push job.",
     "job_type": "The type of the jobs.",
     "name": "The name of an observer.",
+    "expectations name": "The name of an expectation.",
     "number": "The id of a job or of a job set.",
     "org": "The name of an organization that the token contains.",
     "path": "Which objects: `a/b` is one object, `a/` all objects in and below a folder, `a/*` all"
@@ -82,6 +83,7 @@ TAGS: Mapping[str, str] = {
     "objects": "Snapshots of the objects that events are about. A snapshot is exact as of its `eventId`.",
     "push jobs": "The feeds of push jobs, and the jobs themselves.",
     "observers": "Rules that notify people of events, their deliveries, silences, and the inbox.",
+    "expectations": "When jobs should run, and for how long. What does not happen as expected becomes an event.",
     "reports": "The report pages that Spark creates from the history.",
     "console": "The web console, its files, and the signed-in user.",
     "installation": "Organizations, and the status of the installation.",

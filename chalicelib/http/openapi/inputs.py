@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.expectations import expectation
 from chalicelib.domain.json_schema import JsonSchema
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
@@ -41,6 +42,7 @@ _PATH_SCHEMAS: dict[str, JsonSchema] = {
     "JobScheduler collection": {"type": "string", "enum": [*_SCHEDULER_COLLECTIONS, return_parameter.EVENT_COLLECTION]},
     "JobScheduler collection at path": {"type": "string", "enum": _SCHEDULER_COLLECTIONS},
     "observers silence": {"type": "string", "pattern": "^[1-9][0-9]{0,15}$"},
+    "expectations name": {"type": "string", "pattern": expectation.NAME_PATTERN},
     "observers name": {"type": "string", "pattern": observer.NAME_PATTERN},
 }
 """By parameter name, or by tag and parameter name. Other parameters in paths are any text."""

@@ -35,6 +35,10 @@ LINKS = (
         for target in _OBSERVER_TARGETS
     ),
     *(
+        Link("put_expectation", target, {"name": "$request.path.name"}, "The expectation that was configured.")
+        for target in ("get_expectation", "delete_expectation")
+    ),
+    *(
         Link(origin, "get_events", {"after": "$response.body#/eventId"}, "The events after this position.")
         for origin in _POSITION_ORIGINS
     ),

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.organizations.organization import configuration_log, configured_log, is_configuration_log
 from chalicelib.domain.views.due import DUE_VIEW, Deadline, DueEntry, due_entries, due_item_end
 from chalicelib.domain.views.record import ConditionalWrite
 from chalicelib.services.consumers.for_each import for_each, log_failures
@@ -53,9 +54,13 @@ class DueIndex:
     """By kind of work: the deadlines of a log that do not follow from its commits. The work has stored them."""
 
     def enter(self, server: int, commits: Sequence[Commit]) -> None:
-        """Enter the deadlines that follow from consecutive commits of a log."""
+        """Enter the deadlines that follow from consecutive commits of a log.
+
+        Those of a configuration log concern the organization, so they are entered under its log.
+        """
+        owner = configured_log(server) if is_configuration_log(server) else server
         for kind, work in self.work.items():
-            self.add(kind, server, work.deadlines(commits))
+            self.add(kind, owner, work.deadlines(commits))
 
     def add(self, kind: str, server: int, deadlines: Iterable[Deadline]) -> None:
         """Enter deadlines of a log."""
@@ -121,7 +126,7 @@ class DueIndex:
     def _restore(self, damaged: DamagedRecord) -> None:
         """Enter the deadlines of the log of a damaged entry again.
 
-        If they follow from its commits, the projector starts over.
+        If they follow from its commits, or from those of its configuration log, the projector starts over.
         """
         match damaged.item.split("/"):
             case [_, kind, number, _]:
@@ -137,7 +142,8 @@ class DueIndex:
             if any(record.item == damaged.item for record in records):
                 return
         else:
-            reset_views(server, self.views)
+            for log in (server, configuration_log(server)):
+                reset_views(log, self.views)
         self.views.delete(DUE_VIEW, [damaged.item])
 
     def _put(self, entries: Sequence[DueEntry]) -> None:

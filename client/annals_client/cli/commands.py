@@ -88,6 +88,23 @@ def observers(args: Namespace, annals: Annals, printer: Printer) -> None:
     _OBSERVER_ACTIONS[args.action](args, annals, printer)
 
 
+def expectations(args: Namespace, annals: Annals, printer: Printer) -> None:
+    if args.action == "list":
+        rows = (dict(expectation) for expectation in annals.expectations.list())
+        printer.rows(rows, ("name", "state", "stateSince", "nextExpectedAt"))
+        return
+    if args.name is None:
+        raise UsageError(f"expectations {args.action} needs the name of an expectation")
+    match args.action:
+        case "show":
+            printer.value(annals.expectations.get(args.name))
+        case "put":
+            printer.value(annals.expectations.put(args.name, _read_configuration(args, "an expectation")))
+        case _:
+            annals.expectations.delete(args.name)
+            printer.result(f"{args.name} is deleted", {"deleted": args.name})
+
+
 def replay(args: Namespace, annals: Annals, printer: Printer) -> None:
     """Replay events to an observer, with a progress bar on a terminal."""
     since = None if args.since is None else _parse_time(args.since)
@@ -129,10 +146,14 @@ def _show(args: Namespace, annals: Annals, printer: Printer) -> None:
 
 
 def _put(args: Namespace, annals: Annals, printer: Printer) -> None:
+    printer.value(annals.observers.put(args.name, _read_configuration(args, "an observer")))
+
+
+def _read_configuration(args: Namespace, whose: str) -> dict[str, Any]:
     configuration = _parse_json(_read_text(args.file))
     if not isinstance(configuration, dict):
-        raise UsageError("the configuration of an observer must be a JSON object")
-    printer.value(annals.observers.put(args.name, configuration))
+        raise UsageError(f"the configuration of {whose} must be a JSON object")
+    return configuration
 
 
 def _delete(args: Namespace, annals: Annals, printer: Printer) -> None:
@@ -172,6 +193,7 @@ COMMANDS: Mapping[str, Command] = {
     "query": query,
     "snapshot": snapshot,
     "observers": observers,
+    "expectations": expectations,
     "replay": replay,
     "report": report,
     "system": system,

@@ -35,6 +35,7 @@ def create_parser() -> argparse.ArgumentParser:
         _query,
         _snapshot,
         _observers,
+        _expectations,
         _replay,
         _report,
         _system,
@@ -176,6 +177,13 @@ def _observers(commands: "Commands[argparse.ArgumentParser]", common: argparse.A
     command.add_argument("ids", nargs="*", help="retry: ids of deliveries; default: all")
     command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
     command.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="deliveries: the newest N (50)")
+
+
+def _expectations(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    command = _command(commands, common, "expectations", "List, show, change and delete what is expected of jobs.")
+    command.add_argument("action", nargs="?", choices=("list", "show", "put", "delete"), default="list")
+    command.add_argument("name", nargs="?")
+    command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
 
 
 def _replay(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:

@@ -12,6 +12,7 @@ from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
+from chalicelib.domain.expectations import expectation
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.organizations import organization
@@ -19,7 +20,7 @@ from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
 from tests.http.openapi.response_checks import deviations
 
 FORMATS = (JSON, NDJSON, EVENT_STREAM)
-ORGANIZATION, OBSERVER = "local", "ops"
+ORGANIZATION, OBSERVER, EXPECTATION = "local", "ops", "nightly"
 NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_snooze", "post_test"}
 """Operations that need an existing observer and do not delete it."""
 
@@ -46,6 +47,9 @@ UNDESCRIBED_RULES = {
     "until must be later than now": "a time in the future",
     "unknown time zone": "the names of time zones",
     "a filter is an expression": "the syntax of Jinja expressions",
+    "it has five fields": "the syntax of cron expressions",
+    "must be between PT": "the limits of durations",
+    "is longer than the shortest time between two runs": "the limit of `grace`, which depends on another field",
     "is not among the allowed hosts": "the hosts that the installation allows",
     "which is allowed only for hosts in WEBHOOK_HOSTS": "the hosts that need no encryption",
     "config.urls: ": "the URLs that Apprise knows, and those that are stored",
@@ -70,6 +74,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
     if case.operation.definition.raw["operationId"] in NEEDS_OBSERVER and _is_stateless(case):
         _replace_valid(case.path_parameters, "name", observer.NAME_PATTERN, OBSERVER)
+    if case.operation.definition.raw["operationId"] == "get_expectation" and _is_stateless(case):
+        _replace_valid(case.path_parameters, "name", expectation.NAME_PATTERN, EXPECTATION)
     formats = [name for name in FORMATS if name in _content(case)]
     if len(formats) > 1:
         case.headers["Accept"] = formats[zlib.crc32(repr((case.path_parameters, case.query)).encode()) % len(formats)]

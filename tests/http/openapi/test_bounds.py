@@ -22,6 +22,8 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "put_observer": "one observer: its types are those of the request",
     "post_snooze": "one observer: its types are those of one request",
     "post_silence": "one silence: its pattern is that of the request",
+    "get_expectation": "one expectation: it has at most one open alarm of each kind",
+    "put_expectation": "one expectation: it has at most one open alarm of each kind",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
     "get_observer_presets": "a constant",
     "get_openapi": "a constant",

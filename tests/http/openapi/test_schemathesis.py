@@ -21,6 +21,7 @@ from tests.serving import ROOT, Member, run_server
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 RUN_TIMEOUT_S = 600
+EXPECTATION = {"type": "backup", "every": "1h"}
 OBSERVER = {"channel": "app", "events": "create, finish", "config": {"to": "anna"}}
 
 ALWAYS_REFUSED = {
@@ -54,6 +55,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with run_server(directory / "data", LONGEST_POLL="0.02", STREAMS="no") as server:
         member = server.member("local")
         assert member.request("PUT", "/observers/ops", json=OBSERVER).status_code == 201
+        assert member.request("PUT", "/expectations/nightly", json=EXPECTATION).status_code == 201
         yield run_schemathesis(member, directory)
         assert server.process.poll() is None, server.output
 

@@ -5,6 +5,7 @@ from typing import Any
 from chalicelib.http.openapi.response_types import (
     calm,
     events,
+    expectations,
     installation,
     jobs,
     jobscheduler,
@@ -16,7 +17,20 @@ from chalicelib.http.openapi.response_types import (
     snapshots,
 )
 
-_MODULES = (calm, events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
+_MODULES = (
+    calm,
+    events,
+    expectations,
+    installation,
+    jobs,
+    jobscheduler,
+    observers,
+    people,
+    previews,
+    push,
+    reports,
+    snapshots,
+)
 
 
 class UnknownResponseType(Exception):

@@ -52,7 +52,7 @@ class Observers(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The name of the deleted observer."""
+    """The name of what was deleted."""
 
     deleted: str
 

@@ -1,0 +1,1 @@
+"""Routes about what is expected of jobs."""
