@@ -23,6 +23,7 @@ from chalicelib.http.routes import (
     reports,
     system,
 )
+from chalicelib.http.routes.pings import ping_keys, pings
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -50,6 +51,8 @@ for blueprint in (
     push_jobs,
     observers,
     previews,
+    ping_keys,
+    pings,
     reports,
     organizations,
     system,

@@ -28,6 +28,8 @@ from chalicelib.services.notifications.inbox import Inbox
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
+from chalicelib.services.pings.ping_keys import PingKeyRegistry
+from chalicelib.services.pings.ping_recorder import PingRecorder
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -93,6 +95,14 @@ class JobServices:
 
 
 @dataclass(frozen=True, slots=True)
+class PingServices:
+    """Verify ping keys, and record pings."""
+
+    keys: PingKeyRegistry
+    recorder: PingRecorder
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationServices:
     """Match events to observers and deliver messages about them."""
 
@@ -123,6 +133,7 @@ class Components:
     log: LogServices
     consumers: ConsumerServices
     jobs: JobServices
+    pings: PingServices
     notifications: NotificationServices
     auth: AuthServices
 
@@ -168,6 +179,8 @@ def build_components(
     log: LogServices,
     create_mailer: Callable[[], Mailer],
 ) -> Components:
+    jobs = _build_job_services(settings, clock, measure, log)
+    keys = PingKeyRegistry(stores.log, log.appender, log.organizations)
     return Components(
         settings=settings,
         clock=clock,
@@ -175,7 +188,8 @@ def build_components(
         stores=stores,
         log=log,
         consumers=_build_consumer_services(settings, clock, stores, log),
-        jobs=_build_job_services(settings, clock, measure, log),
+        jobs=jobs,
+        pings=PingServices(keys, PingRecorder(log.reader, log.publisher, jobs.publisher)),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )

@@ -9,13 +9,14 @@ from chalicelib.http.openapi.response_types import (
     jobscheduler,
     observers,
     people,
+    pings,
     previews,
     push,
     reports,
     snapshots,
 )
 
-_MODULES = (events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
+_MODULES = (events, installation, jobs, jobscheduler, observers, people, pings, previews, push, reports, snapshots)
 
 
 class UnknownResponseType(Exception):
