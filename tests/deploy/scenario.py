@@ -42,6 +42,7 @@ def play(annals: Installation) -> None:
     annals.call("project", stream_event(1, inbox_log(ACME)))
     read(annals)
     manage_observers(annals)
+    ping(annals)
     annals.call("clean", SCHEDULED)
     export(annals)
     report(annals)
@@ -157,6 +158,21 @@ def manage_observers(annals: Installation) -> None:
     annals.deliver_all()
     annals.request("DELETE", "/observers/{name}", name="posts")
     annals.deliver_all()
+
+
+def ping(annals: Installation) -> None:
+    """Every path of a ping, with a new key."""
+    key = annals.request("PUT", "/ping-keys/{name}", status=201, name="cron")["key"]
+    annals.request("GET", "/ping-keys")
+    success = partial(annals.request, route="/ping/{key}/{name}", key=key, name="nightly")
+    signal = partial(annals.request, route="/ping/{key}/{name}/{signal}", key=key, name="nightly")
+    success("GET", query={"create": "1"}, status=201)
+    for method in ("GET", "HEAD", "POST"):
+        signal(method, signal="start")
+        signal(method, signal="log")
+        success(method)
+    annals.request("DELETE", "/ping-keys/{name}", name="cron")
+    success("POST", status=404)
 
 
 def read_without_views(annals: Installation) -> None:

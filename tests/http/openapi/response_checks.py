@@ -13,7 +13,7 @@ from chalicelib.http.openapi.outputs import EVENT_STREAM, NDJSON, UNNAMED
 Document = dict[str, Any]
 Schema = dict[str, Any]
 
-TEXT_TYPES = ("text/html", "text/javascript")
+TEXT_TYPES = ("text/html", "text/javascript", "text/plain")
 
 
 def find_operation(document: Document, name: str) -> tuple[Schema, str, str]:

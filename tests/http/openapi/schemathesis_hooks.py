@@ -1,5 +1,6 @@
 """Hooks for Schemathesis: names of existing objects, formats of feeds, and rules that no schema can state."""
 
+import os
 import re
 import zlib
 from collections.abc import MutableMapping
@@ -15,6 +16,7 @@ from schemathesis.openapi.checks import RejectedPositiveData
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.organizations import organization
+from chalicelib.domain.pings import ping_key
 from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
 from tests.http.openapi.response_checks import deviations
 
@@ -62,6 +64,7 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     )
     _replace_valid(case.headers, "X-Organization", organization.NAME_PATTERN, ORGANIZATION)
     _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
+    _replace_valid(case.path_parameters, "key", ping_key.KEY_PATTERN, os.environ["PING_KEY"])
     if case.operation.definition.raw["operationId"] in NEEDS_OBSERVER and _is_stateless(case):
         _replace_valid(case.path_parameters, "name", observer.NAME_PATTERN, OBSERVER)
     formats = [name for name in FORMATS if name in _content(case)]
