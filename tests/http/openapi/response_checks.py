@@ -41,7 +41,9 @@ def deviations(document: Document, operation: Schema, response: httpx.Response, 
 
 
 def values_with_schemas(content: Schema, media_type: str, body: str) -> Iterator[tuple[Schema, Any]]:
-    """The parts of the response, each with its schema."""
+    """The parts of the response, each with its schema. The response to HEAD has none."""
+    if not body:
+        return
     if media_type == NDJSON:
         yield from ((content["schema"], from_json(line)) for line in body.splitlines() if line)
     elif media_type == EVENT_STREAM:

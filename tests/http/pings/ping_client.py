@@ -34,7 +34,7 @@ class Pinger:
 
     def outcomes(self) -> list[str | None]:
         """How the runs ended, by number. None: it is open."""
-        jobs = self.member.get("/objects/job").json()["jobs"]
+        jobs = self.member.get("/objects/job").json()["elements"]
         return [job.get("outcome") for job in sorted(jobs, key=lambda job: int(job["id"]))]
 
     def commits(self) -> list[list[str]]:

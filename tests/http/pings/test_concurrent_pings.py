@@ -38,7 +38,7 @@ def test_concurrent_runs_with_rids_end_as_reported(pinger: Pinger) -> None:
     ping_all(pinger, *(f"backup/start?rid={rid}" for rid in rids))
     responses = ping_all(pinger, *(f"backup/{status}?rid={rid}" for rid, status in rids.items()))
     assert {response.status_code for response in responses} == {200}
-    jobs = pinger.member.get("/objects/job").json()["jobs"]
+    jobs = pinger.member.get("/objects/job").json()["elements"]
     outcomes = {job["props"]["rid"]: job["outcome"] for job in jobs if "rid" in job["props"]}
     assert outcomes == {rid: "failure" if status else "success" for rid, status in rids.items()}
     assert len(jobs) == 1 + len(rids)
