@@ -11,6 +11,7 @@ from chalicelib.domain.events.ids import EventId, Id
 from chalicelib.domain.json_schema import with_members
 from chalicelib.domain.log.append import AppendCondition, check_event_count, check_idempotency_key
 from chalicelib.domain.model import Model, WholeNumber
+from chalicelib.domain.objects.summary import Result
 from chalicelib.domain.queries.event_filter import Keys, Patterns, Selection
 from chalicelib.domain.queries.event_query import EventQuery, Items, check_terms, select_any
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
@@ -217,7 +218,7 @@ class ObjectsParameters(Model):
     limit: Annotated[WholeNumber, Field(ge=1, le=5_000)] = 1_000
     search: Annotated[str, Field(max_length=200)] = ""
     state: Annotated[str, Field(max_length=200)] | None = None
-    result: Literal["success", "failure"] | None = None
+    result: Result | None = None
     type: Annotated[str, Field(max_length=200)] | None = None
     node: Annotated[str, Field(max_length=200)] | None = None
     author: Annotated[str, Field(max_length=200)] | None = None

@@ -1,6 +1,6 @@
 """Responses. Events are inserted as the JSON text that the log stores, without decoding them."""
 
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
@@ -92,12 +92,17 @@ def _render_append(outcome: Appended | Head, is_minimal: bool, event_count: int 
 
 
 def job_append_response(
-    outcome: Appended | Head, event_count: int, ignored: list[dict[str, Any]], is_minimal: bool
+    outcome: Appended | Head,
+    event_count: int,
+    ignored: list[dict[str, Any]],
+    ids: Sequence[int],
+    is_minimal: bool,
 ) -> Response:
-    """The response to a publisher of job events: its own events, and those of them that were not written."""
+    """The response to a publisher of job events: its own events, those that were not written, and assigned ids."""
     response = _render_append(outcome, is_minimal, event_count)
-    if ignored:
-        response.body = f'{str(response.body)[:-1]},"ignored":{to_json(ignored).decode()}}}'
+    for name, values in (("ignored", ignored), ("ids", ids)):
+        if values:
+            response.body = f'{str(response.body)[:-1]},"{name}":{to_json(values).decode()}}}'
     return response
 
 

@@ -21,7 +21,6 @@ from chalicelib.domain.vocabularies.job.objects import MAX_FIELD_BYTES
 from tests.conformance.anyjob.anyjob import (
     DATA,
     EVENTS,
-    JOB,
     JOBSET,
     LOG,
     PLANNED_JOB,
@@ -252,15 +251,20 @@ def test_objects_with_key_equals_affected_objects(key: str) -> None:
     _, root, number = key.split("/")
     native = {**(create(int(number)) if root == "job" else EVENTS["createJobSet"]), "id": int(number)}
     (event,) = commit_events([JOB_VOCABULARY.new_event(native)])
-    assert (event.fields.key, JOB_VOCABULARY.objects_with_key(key)) == (
-        key,
-        JOB_VOCABULARY.affected_objects(event.fields),
-    )
+    affected_by_key = tuple(ref for ref in affected(event) if ref.collection != "jobType")
+    assert (event.fields.key, JOB_VOCABULARY.objects_with_key(key)) == (key, affected_by_key)
 
 
-def test_affected_objects_include_job_and_its_set() -> None:
-    (event,) = commit_events([JOB_VOCABULARY.new_event({"event": "create", **JOB})])
-    assert JOB_VOCABULARY.affected_objects(event.fields) == (ObjectRef("job", "/117"), ObjectRef("jobset", "/7"))
+@pytest.mark.parametrize("name", ["create", "finish", "clean"])
+def test_affected_objects_include_job_its_set_and_its_type(name: str) -> None:
+    (event,) = commit_events([JOB_VOCABULARY.new_event(EVENTS[name])])
+    assert affected(event) == (ObjectRef("job", "/117"), ObjectRef("jobset", "/7"), ObjectRef("jobType", "/backup"))
+
+
+@pytest.mark.parametrize("name", ["progress", "redirect"])
+def test_affected_objects_of_open_run_leave_out_its_type(name: str) -> None:
+    (event,) = commit_events([JOB_VOCABULARY.new_event(EVENTS[name])])
+    assert affected(event) == (ObjectRef("job", "/117"), ObjectRef("jobset", "/7"))
 
 
 def test_fold_does_not_change_previous_state() -> None:
@@ -289,7 +293,7 @@ def test_fold_create_after_end_begins_new_run(end: Json) -> None:
     assert state is not None
     assert alone is not None
     times = {"createdAt": "2023-11-14T22:13:20.000004Z", "updatedAt": "2023-11-14T22:13:20.000005Z"}
-    assert state == full_state([*FIRST_RUN, end, *second]) == {**alone, **times}
+    assert state == full_state([*FIRST_RUN, end, *second]) == {**alone, **times, "run": 2}
     ended = stored_state([*FIRST_RUN, end, *second, finish(1, type="restore")])
     assert ended is not None
     assert (ended["seconds"], ended["result"]["success"], ended["logCount"]) == (2e-06, "1", 1)

@@ -79,7 +79,7 @@ def jobset(state: str, to: int, label: str = "2 jobs of n1", **more: Any) -> Obj
         ([create(1), finish(1, success="0")], job("finished", 1, result="failure")),
         ([create(1), finish(1, success="0", data=LARGE)], job("finished", 1, result="failure")),
         ([create(1), finish(1, data=LARGE), finish(1, success="0")], job("finished", 2, result="failure")),
-        ([create(1), job_event("clean", 1)], job("cleaned", 1)),
+        ([create(1), job_event("clean", 1)], job("cleaned", 1, result="timeout")),
     ],
 )
 def test_job_summary_label_is_type_and_node(native: list[Json], expected: ObjectSummary | None) -> None:

@@ -11,7 +11,7 @@ from chalicelib.domain.events.event import Event, NewEvent, encode_all
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EventId
 from chalicelib.domain.model import Model
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_filter import EitherSelection, Selection
 
 MAX_EVENTS = 1_000
 MAX_BYTES = 350 * 1024
@@ -39,6 +39,19 @@ class AppendCondition(Model):
             (event for event in events if event.event_id > self.after and self.fail_if_events_match.selects(event)),
             None,
         )
+
+
+def both_conditions(first: AppendCondition | None, second: AppendCondition | None) -> AppendCondition | None:
+    """A condition that holds if both hold. Neither may have a position."""
+    if first is None or second is None:
+        return first or second
+    either = EitherSelection(
+        first=first.fail_if_events_match,
+        first_after=first.after,
+        second=second.fail_if_events_match,
+        second_after=second.after,
+    )
+    return AppendCondition(fail_if_events_match=either, after=min(first.after, second.after))
 
 
 class Append(NamedTuple):

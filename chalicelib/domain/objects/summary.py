@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-Result = Literal["success", "failure"]
+Result = Literal["success", "failure", "timeout"]
 
 MAX_TEXT_LENGTH = 200
 """Publishers choose the texts of states and labels, so lists truncate them."""
@@ -54,11 +54,11 @@ class ObjectSummary:
         }
 
 
-def truncate(text: str | None) -> str:
+def truncate(text: str | None, max_length: int = MAX_TEXT_LENGTH) -> str:
     """The beginning of a text. None means that the text was too large to be stored."""
     if text is None:
         return "…"
-    return text if len(text) <= MAX_TEXT_LENGTH else f"{text[: MAX_TEXT_LENGTH - 1]}…"
+    return text if len(text) <= max_length else f"{text[: max_length - 1]}…"
 
 
 def parse_progress(progress: str | None) -> float | None:

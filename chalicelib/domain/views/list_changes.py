@@ -56,6 +56,8 @@ class ListChange:
     """The new entries. Their ordinals start at the size of the list."""
     replaced: Mapping[int, int]
     """By ordinal: the session of the object's first change in the run."""
+    paths: tuple[str, ...]
+    """All objects that have changed, including those that are not listed."""
 
 
 def fold_objects(
@@ -98,6 +100,7 @@ def list_changes(
                 for change in objects.values()
                 if change.former_ordinal is not None
             },
+            tuple(objects),
         )
     return result
 

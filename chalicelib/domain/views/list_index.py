@@ -34,6 +34,11 @@ MAX_COUNTED_TYPE_LENGTH = 40
 OTHERS = "…"
 """Counts the objects of all other states, or types."""
 
+NUMBER_END = 2**53
+"""Objects with numbers, such as jobs, have smaller ones."""
+MAX_DIGITS = 16
+"""Number of digits of `NUMBER_END`."""
+
 _TERM_BITS = 128
 
 
@@ -142,6 +147,8 @@ class Root:
     results: Mapping[str, int] | None = None
     types: Mapping[str, int] | None = None
     """None: the root was written by a version that did not count types."""
+    greatest_number: int = 0
+    """The greatest number that is the path of an object, including objects without a state."""
     version: int = 0
 
     @classmethod
@@ -149,12 +156,14 @@ class Root:
         if record is None:
             return cls()
         data = from_json(record.data)
-        return cls(data["n"], data["s"], data["r"], data.get("t"), record.version)
+        return cls(data["n"], data["s"], data["r"], data.get("t"), data.get("m", 0), record.version)
 
     def to_record(self, view: str) -> Record:
         data: dict[str, Any] = {"n": self.size, "s": self.states or {}, "r": self.results or {}}
         if self.types is not None:
             data["t"] = self.types
+        if self.greatest_number:
+            data["m"] = self.greatest_number
         return Record(view, ROOT_ITEM, self.version, to_json(data).decode())
 
     def recount(self, added: Iterable[Facets], removed: Iterable[Facets]) -> Self:
@@ -174,6 +183,10 @@ class Root:
                     types[name] = types.get(name, 0) + sign
         return replace(self, states=states, results=results, types=types)
 
+    def with_paths(self, paths: Iterable[str]) -> Self:
+        """The root after changes of the objects with these paths."""
+        return replace(self, greatest_number=max((self.greatest_number, *map(number_in_path, paths))))
+
     @property
     def object_count(self) -> int:
         return sum((self.states or {}).values())
@@ -185,6 +198,13 @@ class Root:
         while last >> (NODE_BITS * level):
             level += 1
         return level
+
+
+def number_in_path(path: str) -> int:
+    """The number of an object whose path is `/<number>`. 0 for other paths, and for numbers that no object can have."""
+    digits = path[1:]
+    number = int(digits) if len(digits) <= MAX_DIGITS and digits.isascii() and digits.isdecimal() else 0
+    return number if number < NUMBER_END else 0
 
 
 def item_name(level: int, index: int) -> str:

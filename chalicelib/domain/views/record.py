@@ -16,7 +16,7 @@ from chalicelib.domain.events.head import Head
 MAX_CHARACTER = "\U0010ffff"
 """`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
-VIEW_FORMAT = 7
+VIEW_FORMAT = 8
 """Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
 PROJECTOR = f"project-{VIEW_FORMAT}"

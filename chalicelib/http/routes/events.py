@@ -57,7 +57,7 @@ def post_vocabulary_events(vocabulary: str) -> Response:
         by = context.caller.audit_name
         result = components.jobs.publisher.publish(context.server, append.events, append.condition, key, by)
         ignored = [asdict(event) for event in result.ignored]
-        return responses.job_append_response(result.outcome, result.event_count, ignored, is_minimal)
+        return responses.job_append_response(result.outcome, result.event_count, ignored, result.ids, is_minimal)
     texts = encode_within_limits(append.events)
     by = context.caller.audit_name
     submitted = components.log.publisher.submit(context.server, texts, append.condition, key, by)

@@ -110,10 +110,11 @@ class ObjectProjection:
         """Write the leaves, the nodes above them level by level, and the root."""
         view = self._checkpoint.view_name(list_view(collection))
         size = change.root.size + len(change.added)
-        if not change.added and not change.replaced:
+        root = replace(change.root.with_paths(change.paths), size=size, version=self._run.end)
+        has_new_number = root.greatest_number > change.root.greatest_number
+        if not change.added and not change.replaced and not has_new_number:
             return
         leaves = self._put_leaves(view, change, size)
-        root = replace(change.root, size=size, version=self._run.end)
         summaries = {index: Summary.of_entries(leaf) for index, leaf in leaves.items()}
         for level in range(1, root.height + 1):
             summaries = self._put_nodes(view, level, summaries, root)

@@ -1,5 +1,6 @@
 """Publish job events according to the rules of AnyJob's controllers.
 
+- A job that is created without an id gets the next number.
 - An event about a job that does not exist is not written. It is reported as ignored.
 - If an event completes a job set, the set's finish event is written in the same commit. If the publisher sends that
   event too, it is written once.
@@ -17,11 +18,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 from chalicelib.domain.errors import Busy, ConditionFailed
-from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.event import NewEvent, decode, encode
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.append import MAX_EVENTS, Append, AppendCondition, encode_within_limits
-from chalicelib.domain.log.commit import Appended, Commit
-from chalicelib.domain.queries.event_filter import EitherSelection
+from chalicelib.domain.log.append import (
+    MAX_EVENTS,
+    Append,
+    AppendCondition,
+    both_conditions,
+    encode_within_limits,
+)
+from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.vocabularies.job.events import JOB, id_from_key, is_without_id, with_id
 from chalicelib.services.jobs.publish_plan import (
     IgnoredEvent,
     JobPlanner,
@@ -35,10 +42,10 @@ from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
 
 MAX_ATTEMPTS = 64
-"""Maximum number of attempts while other processes write about the same job sets."""
+"""Maximum number of attempts while other processes write about the same job sets, or create jobs."""
 LOCK_COUNT = 64
 NO_LIMIT = sys.maxsize - 1
-TOO_MANY_REQUESTS = "too many concurrent requests about the same job set. Nothing was written"
+TOO_MANY_REQUESTS = "too many concurrent requests about the same jobs or job sets. Nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Published:
     event_count: int = 0
     """Number of the publisher's own events. The events that follow from them are at the end of the commit."""
     ignored: tuple[IgnoredEvent, ...] = ()
+    ids: tuple[int, ...] = ()
+    """The ids of the jobs that the request creates without an id, in order."""
 
 
 HasReceipt = Callable[[int, str | None], bool]
@@ -128,24 +137,27 @@ class JobPublisher:
             if not plan.accepted and self._has_receipt(server, idempotency_key):
                 # A repeated request: publish all events to get the outcome of the first one.
                 plan = PublishPlan(events)
+            is_written = False
             try:
-                both_conditions = _both(condition, plan.condition)
-                written = [*plan.accepted, *plan.finishes]
-                max_events = max(len(written), MAX_EVENTS)
-                outcome = self._publisher.publish(
-                    server, written, both_conditions, idempotency_key, digest, max_events, by
-                )
+                either = both_conditions(condition, plan.condition)
+                new_events = [*plan.accepted, *plan.finishes]
+                max_events = max(len(new_events), MAX_EVENTS)
+                outcome = self._publisher.publish(server, new_events, either, idempotency_key, digest, max_events, by)
+                is_written = isinstance(outcome, Appended) and not outcome.replayed
             except ConditionFailed as failure:
                 if plan.condition is None or self._violates(server, condition, failure.event_id):
                     raise
                 if attempt == MAX_ATTEMPTS:
                     raise Busy(TOO_MANY_REQUESTS) from failure
-                continue  # The job sets have changed: plan again.
-            self._planner.remember_jobs(server, events)
-            ignored = plan.ignored
+                continue  # The job sets have changed, or a number is taken: plan again.
+            finally:
+                if not is_written:
+                    self._planner.release_numbers(plan)
             if isinstance(outcome, Appended) and outcome.replayed:
-                ignored = _missing_events(events, outcome.commit)
-            return Published(outcome, len(events) - len(ignored), ignored)
+                return _replayed(events, outcome)
+            self._planner.remember_jobs(server, plan.accepted)
+            ids = () if plan.numbers is None else tuple(plan.numbers.numbers)
+            return Published(outcome, len(events) - len(plan.ignored), plan.ignored, ids)
         raise AssertionError("the last attempt returns or raises")
 
     def _violates(self, server: int, condition: AppendCondition | None, event_id: int) -> bool:
@@ -156,26 +168,17 @@ class JobPublisher:
         return condition is not None and condition.first_match(candidates) is not None
 
 
-def _missing_events(events: Sequence[NewEvent], commit: Commit) -> tuple[IgnoredEvent, ...]:
-    """Events of the request that are not in its commit."""
-    written = deque(commit.texts)
-    ignored = []
-    for place, (event, text) in enumerate(zip(events, encode_within_limits(events), strict=True)):
-        if written and written[0] == text:
+def _replayed(events: Sequence[NewEvent], outcome: Appended) -> Published:
+    """The outcome of a repeated request: its commit shows which events were ignored, and which ids were assigned."""
+    written = deque(outcome.commit.texts)
+    ignored: list[IgnoredEvent] = []
+    ids: list[int] = []
+    for place, event in enumerate(events):
+        number = id_from_key(JOB, decode(written[0]).key) if written and is_without_id(event) else None
+        expected = event if number is None else with_id(event, number)
+        if written and written[0].encode() == encode(expected):
             written.popleft()
+            ids += () if number is None else (number,)
         else:
             ignored.append(ignored_event(place, event))
-    return tuple(ignored)
-
-
-def _both(first: AppendCondition | None, second: AppendCondition | None) -> AppendCondition | None:
-    """A condition that holds if both hold."""
-    if first is None or second is None:
-        return first or second
-    either = EitherSelection(
-        first=first.fail_if_events_match,
-        first_after=first.after,
-        second=second.fail_if_events_match,
-        second_after=second.after,
-    )
-    return AppendCondition(fail_if_events_match=either, after=min(first.after, second.after))
+    return Published(outcome, len(events) - len(ignored), tuple(ignored), tuple(ids))

@@ -1,18 +1,20 @@
 """Plan what a request with job events writes: the accepted events, and the finish events of job sets they complete.
 
+Jobs that are created without an id get the next numbers.
+
 Threads: any thread may plan. `_known_jobs` has no lock: it is a cache whose updates are atomic.
 """
 
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput, Busy
 from chalicelib.domain.events.event import Event, JsonPayload, NewEvent, encode_all
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.log.append import MAX_BYTES, AppendCondition, encode_within_limits
+from chalicelib.domain.log.append import MAX_BYTES, AppendCondition, both_conditions, encode_within_limits
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
@@ -20,7 +22,14 @@ from chalicelib.domain.queries.event_seq import Empty, NonEmpty, Torn
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
+from chalicelib.domain.vocabularies.job.events import (
+    JOB,
+    JOBSET,
+    follow_up_event,
+    id_from_key,
+    is_without_id,
+    with_id,
+)
 from chalicelib.domain.vocabularies.job.jobsets import (
     MAX_LISTED_JOBS,
     finish_event,
@@ -30,6 +39,7 @@ from chalicelib.domain.vocabularies.job.jobsets import (
 )
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.jobs.job_numbers import AssignedNumbers, JobNumbers
 from chalicelib.services.jobs.jobset_states import JobSetStates
 from chalicelib.services.objects.snapshots import Snapshot, object_events
 from chalicelib.services.ports import Clock
@@ -57,7 +67,10 @@ class IgnoredEvent:
 
 @dataclass(frozen=True, slots=True)
 class PublishPlan:
-    """The events to write, the events to ignore, and a condition that fails if the job sets change meanwhile."""
+    """The events to write, the events to ignore, and a condition.
+
+    The condition fails if the job sets change meanwhile, or if another writer uses one of the numbers.
+    """
 
     accepted: Sequence[NewEvent]
     """Events of the publisher."""
@@ -65,6 +78,7 @@ class PublishPlan:
     """Finish events of job sets. They follow the publisher's events."""
     ignored: tuple[IgnoredEvent, ...] = ()
     condition: AppendCondition | None = None
+    numbers: AssignedNumbers | None = None
 
 
 class JobPlanner:
@@ -79,9 +93,34 @@ class JobPlanner:
         self._monotonic = monotonic
         self._known_jobs: set[tuple[int, str]] = set()
         self._jobset_states = JobSetStates(reader, monotonic)
+        self._numbers = JobNumbers(reader)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
+        count = sum(map(is_without_id, events))
+        if not count:
+            return self._plan(server, events, condition)
+        # Events that need an existing job are ignored, or the job is in the log.
+        used = (id_from_key(JOB, event.key) for event in events if not _needs_existing_job(event))
+        assigned = self._numbers.assign(
+            server, count, max((number for number in used if number is not None), default=0)
+        )
+        try:
+            _check_after(condition, assigned.event_id)
+            numbers = iter(assigned.numbers)
+            numbered = [with_id(event, next(numbers)) if is_without_id(event) else event for event in events]
+            plan = self._plan(server, numbered, condition)
+        except BaseException:
+            self._numbers.release(assigned)
+            raise
+        return replace(plan, condition=both_conditions(plan.condition, assigned.condition), numbers=assigned)
+
+    def release_numbers(self, plan: PublishPlan) -> None:
+        """Make the numbers of a plan that was not written available again."""
+        if plan.numbers is not None:
+            self._numbers.release(plan.numbers)
+
+    def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         job_keys = self._existing_jobs(server, events)
         accepted: dict[int, NewEvent] = {}
         ignored: list[IgnoredEvent] = []
@@ -163,10 +202,7 @@ class JobPlanner:
         query = PathQuery(tuple(PathPattern(f"/{number}") for number in numbers))
         refs = [ObjectRef(JOBSET, f"/{number}") for number in numbers]
         jobsets = self._jobset_states.read(server, refs)
-        if publisher_condition is not None and publisher_condition.after > jobsets.event_id:
-            raise BadInput(
-                f"after={publisher_condition.after} is beyond the end of the log: the last event is {jobsets.event_id}"
-            )
+        _check_after(publisher_condition, jobsets.event_id)
         events = self._numbered(server, accepted)
         events_by_set = _group_by_set(events, frozenset(refs))
         finishes: list[NewEvent] = []
@@ -220,6 +256,12 @@ class JobPlanner:
         history = object_events(self._reader, server, ref, jobsets.event_id)
         full_state = vocabularies.full_state(JOBSET, chain(history, folded))
         return surplus, None if full_state is None else finish_event(full_state)
+
+
+def _check_after(condition: AppendCondition | None, last_event_id: int) -> None:
+    """Raise `BadInput` if the publisher's condition refers to a position after the end of the log."""
+    if condition is not None and condition.after > last_event_id:
+        raise BadInput(f"after={condition.after} is beyond the end of the log: the last event is {last_event_id}")
 
 
 def _group_by_set(events: Mapping[int, Event], refs: frozenset[ObjectRef]) -> dict[ObjectRef, dict[int, Event]]:

@@ -106,7 +106,7 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
     )
     command.add_argument("--search", help="text in path or label")
     command.add_argument("--state")
-    command.add_argument("--result", choices=("success", "failure"), help="how the objects ended")
+    command.add_argument("--result", choices=("success", "failure", "timeout"), help="how the objects ended")
     command.add_argument("--type", help="type of the jobs")
     command.add_argument("--node")
     command.add_argument("--author")

@@ -1,4 +1,4 @@
-"""The AnyJob vocabulary: jobs, and sets of jobs.
+"""The AnyJob vocabulary: jobs, sets of jobs, and types of jobs.
 
 A job event such as `{"event": "finish", "node": "n1", "id": 117, "type": "backup", "success": "1", …}` has the core
 type `job/finish/n1/backup` and the key `/job/117`. An event of a job set has a core type such as

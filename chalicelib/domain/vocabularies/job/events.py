@@ -92,9 +92,10 @@ class _TypedJobEvent(_JobEvent):
 
 
 class Create(_TypedJobEvent):
-    """A job was created."""
+    """A job was created. Without an id the server assigns the next number."""
 
     event: Literal["create"]
+    id: Number | None = None  # type: ignore[assignment]  # Only a stored event has to have it.
 
 
 class Progress(_TypedJobEvent):
@@ -229,8 +230,21 @@ _KEY = re.compile(r"/(?P<root>job|jobset)/(?P<id>0|[1-9][0-9]{0,15})", re.ASCII)
 
 
 def new_event(value: object) -> NewEvent:
-    """Convert AnyJob's JSON of a publisher to a core event. Raises `ValidationError`."""
+    """Convert AnyJob's JSON of a publisher to a core event. Raises `ValidationError`.
+
+    The event of a job that is created without an id has no key, see `is_without_id`.
+    """
     return _core_event(event_adapter().validate_python(value, by_alias=True, by_name=False))
+
+
+def is_without_id(event: NewEvent) -> bool:
+    """Whether the event creates a job to which the server assigns the id."""
+    return event.key is None and event.type[:2] == (JOB, "create")
+
+
+def with_id(event: NewEvent, number: int) -> NewEvent:
+    """The event of a job with the id that was assigned to it."""
+    return event.model_copy(update={"key": f"/{JOB}/{number}"})
 
 
 def follow_up_event(value: object) -> NewEvent:
@@ -250,7 +264,7 @@ def _core_event(parsed: JobEvent) -> NewEvent:
     source_time: Any = None if parsed.time is None else {"s": parsed.time, "us": 0}
     return NewEvent(
         type=event_type,
-        key=f"/{root}/{parsed.id}",
+        key=None if parsed.id is None else f"/{root}/{parsed.id}",
         source_timestamp=source_time,
         payload=JsonPayload(type="json", data=fields),
     )

@@ -1,14 +1,17 @@
-"""Summaries of jobs and job sets."""
+"""Summaries of jobs, job sets and job types."""
 
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.objects.summary import ObjectSummary, Result, parse_progress, truncate
 from chalicelib.domain.vocabularies.job.events import JOB, JOBSET
 from chalicelib.domain.vocabularies.job.jobsets import has_ended
+from chalicelib.domain.vocabularies.job.objects import JOB_TYPE
 
 
 def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
+    if ref.collection == JOB_TYPE:
+        return _job_type(ref, state)
     if ref.collection == JOB:
-        label, result = f"{state['type']} on {state['node']}", _job_result(state)
+        label, result = f"{state['type']} on {state['node']}", state.get("outcome")
         progress = parse_progress(state.get("progress"))
     else:
         label, result, progress = _jobset_label(state), _jobset_result(state), _jobset_progress(state)
@@ -24,20 +27,30 @@ def summarize(ref: ObjectRef, state: State) -> ObjectSummary:
         parent=f"/{JOBSET}/{state['jobset']}" if "jobset" in state else None,
         type=truncate(state["type"]) if "type" in state else None,
         node=truncate(state["node"]),
-        author=_author(state),
+        author=_author(ref, state),
     )
 
 
-def _author(state: State) -> str | None:
-    """None also if the properties are too large to be stored."""
+def _job_type(ref: ObjectRef, state: State) -> ObjectSummary:
+    """The result is that of the run that ended last."""
+    return ObjectSummary(
+        path=ref.path,
+        key=None,
+        state="running" if state["open"] else "idle",
+        label=truncate(state["type"]),
+        result=state["runs"][0]["outcome"] if state["runs"] else None,
+        created_at=state["createdAt"],
+        updated_at=state["updatedAt"],
+        type=truncate(state["type"]),
+    )
+
+
+def _author(ref: ObjectRef, state: State) -> str | None:
+    """None also if the properties of a job set are too large to be stored."""
+    if ref.collection == JOB:
+        return state.get("author")
     author = (state["props"] or {}).get("author")
     return None if author is None else truncate(author)
-
-
-def _job_result(job: State) -> Result | None:
-    """None unless the job has finished. A cleaned job has no result."""
-    success = (job.get("result") or job).get("success")
-    return None if success is None else _result(success == "1")
 
 
 def _jobset_result(jobset: State) -> Result | None:

@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from chalicelib.domain.events.event import Payload
 from chalicelib.domain.events.ids import EventId
+from chalicelib.domain.vocabularies.job.events import Number
 from chalicelib.http.openapi.response_types.scalars import Count, Time
 
 Place = Annotated[int, Field(ge=1)]
@@ -54,9 +55,13 @@ class IgnoredEvent(TypedDict):
 
 
 class PublishedEvents(Published):
-    """The written events with their numbers. `ignored` lists the others, by their index in the request."""
+    """The written events with their numbers. `ignored` lists the others, by their index in the request.
+
+    `ids` are the ids of the jobs that were created without an id, in the order of the request.
+    """
 
     ignored: NotRequired[list[IgnoredEvent]]
+    ids: NotRequired[list[Number]]
 
 
 class Queried(TypedDict):
