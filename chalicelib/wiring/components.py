@@ -189,7 +189,7 @@ def build_components(
         log=log,
         consumers=_build_consumer_services(settings, clock, stores, log),
         jobs=jobs,
-        pings=PingServices(keys, PingRecorder(log.reader, log.publisher, jobs.publisher)),
+        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher)),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )

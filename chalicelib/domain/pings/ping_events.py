@@ -7,11 +7,10 @@ from typing import Any
 from chalicelib.domain.events.event import JsonPayload, NewEvent
 from chalicelib.domain.pings.ping import DEFAULT_NODE, Action, Output, Ping
 from chalicelib.domain.vocabularies.job.events import new_event
+from chalicelib.domain.vocabularies.job.job_types import RID
 
 NOTE = ("ping", "log")
 """Beginning of the type of a log ping without an open run."""
-RID = "rid"
-"""The property of a run with the client's id."""
 NO_TEXT = "ping"
 """The log line of a log ping without a body."""
 

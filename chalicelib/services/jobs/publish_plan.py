@@ -93,7 +93,7 @@ class JobPlanner:
         self._monotonic = monotonic
         self._known_jobs: set[tuple[int, str]] = set()
         self._jobset_states = JobSetStates(reader, monotonic)
-        self._numbers = JobNumbers(reader)
+        self.numbers = JobNumbers(reader)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
@@ -102,23 +102,21 @@ class JobPlanner:
             return self._plan(server, events, condition)
         # Events that need an existing job are ignored, or the job is in the log.
         used = (id_from_key(JOB, event.key) for event in events if not _needs_existing_job(event))
-        assigned = self._numbers.assign(
-            server, count, max((number for number in used if number is not None), default=0)
-        )
+        assigned = self.numbers.assign(server, count, max((number for number in used if number is not None), default=0))
         try:
             _check_after(condition, assigned.event_id)
             numbers = iter(assigned.numbers)
             numbered = [with_id(event, next(numbers)) if is_without_id(event) else event for event in events]
             plan = self._plan(server, numbered, condition)
         except BaseException:
-            self._numbers.release(assigned)
+            self.numbers.release(assigned)
             raise
         return replace(plan, condition=both_conditions(plan.condition, assigned.condition), numbers=assigned)
 
     def release_numbers(self, plan: PublishPlan) -> None:
         """Make the numbers of a plan that was not written available again."""
         if plan.numbers is not None:
-            self._numbers.release(plan.numbers)
+            self.numbers.release(plan.numbers)
 
     def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         job_keys = self._existing_jobs(server, events)

@@ -19,7 +19,6 @@ from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import State
 from chalicelib.domain.pings.ping import Action, Output, Ping, read_output
 from chalicelib.domain.pings.ping_events import (
-    RID,
     Run,
     create_event,
     finish_event,
@@ -29,8 +28,9 @@ from chalicelib.domain.pings.ping_events import (
 )
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.vocabularies.job.events import JOB
+from chalicelib.domain.vocabularies.job.job_types import RID
 from chalicelib.domain.vocabularies.job.objects import JOB_TYPE
-from chalicelib.services.jobs.job_numbers import AssignedNumbers, JobNumbers
+from chalicelib.services.jobs.job_numbers import AssignedNumbers
 from chalicelib.services.jobs.job_publisher import JobPublisher
 from chalicelib.services.objects.snapshots import snapshot
 from chalicelib.services.reading.log_reader import LogReader
@@ -64,10 +64,10 @@ class _Plan:
 class PingRecorder:
     """Records the pings of all organizations."""
 
-    def __init__(self, reader: LogReader, publisher: JobPublisher, numbers: JobNumbers) -> None:
+    def __init__(self, reader: LogReader, publisher: JobPublisher) -> None:
         self._reader = reader
         self._publisher = publisher
-        self._numbers = numbers
+        self._numbers = publisher.numbers
 
     def record(self, server: int, ping: Ping, key_name: str, idempotency_key: str | None = None) -> RecordedPing:
         """Write the events of the ping. Raises `NotFound` if its name is new and it may not create it."""
