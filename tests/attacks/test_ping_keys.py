@@ -1,5 +1,6 @@
 """A ping key allows pings of its organization and nothing else."""
 
+import re
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -76,7 +77,7 @@ def test_ping_key_is_no_token_for_other_routes(name: tuple[str, str], pinger: Pi
     path = pattern.replace("+}", "}")
     for parameter, value in (("vocabulary", "job"), ("org", pinger.member.organization), ("collection", "job")):
         path = path.replace(f"{{{parameter}}}", value)
-    path = path.format_map(dict.fromkeys(("name", "number", "path", "user", "job", "type", "id"), "x"))
+    path = re.sub(r"\{\w+\}", "x", path)
     for headers in (
         {"Authorization": f"Bearer {pinger.key}"},
         {"Authorization": pinger.key},
