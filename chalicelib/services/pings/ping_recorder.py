@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from chalicelib.domain.errors import Busy, ConditionFailed, NotFound
+from chalicelib.domain.errors import Busy, ConditionFailed, KeyReused, NotFound
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Appended
@@ -74,19 +74,21 @@ class PingRecorder:
         output = read_output(ping.body)
         unique = None if idempotency_key is None else _scoped_key(key_name, idempotency_key)
         for _ in range(MAX_ATTEMPTS):
-            plan = self._plan(server, ping, output)
+            plan, is_written = self._plan(server, ping, output), False
             try:
                 published = self._publisher.publish(
                     server, plan.events, plan.condition, unique, f"ping:{key_name}", digest=ping.digest
                 )
+                is_replayed = isinstance(published.outcome, Appended) and published.outcome.replayed
+                is_written = not is_replayed
+                return RecordedPing(plan.is_new_name and is_written, is_replayed)
+            except KeyReused as refusal:
+                raise KeyReused(str(idempotency_key)) from refusal  # The caller does not know the scoped key.
             except ConditionFailed:
                 continue  # Another writer has ended the run, or used the number.
-            except BaseException:
-                if plan.assigned is not None:
+            finally:
+                if not is_written and plan.assigned is not None:
                     self._numbers.release(plan.assigned)
-                raise
-            is_replayed = isinstance(published.outcome, Appended) and published.outcome.replayed
-            return RecordedPing(plan.is_new_name and not is_replayed, is_replayed)
         raise Busy("too many concurrent pings of the same job. Nothing was written")
 
     def _plan(self, server: int, ping: Ping, output: Output) -> _Plan:

@@ -59,9 +59,8 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     rest of it is validated.
     """
     del context, kwargs
-    _replace_valid(
-        case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(repr(case.body).encode()):x}"
-    )
+    request = repr((case.body, case.path_parameters, case.query))
+    _replace_valid(case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(request.encode()):x}")
     _replace_valid(case.headers, "X-Organization", organization.NAME_PATTERN, ORGANIZATION)
     _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
     _replace_valid(case.path_parameters, "key", ping_key.KEY_PATTERN, os.environ["PING_KEY"])
