@@ -13,6 +13,7 @@ from typing import Protocol
 
 from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.organizations.organization import configuration_log, configured_log, is_configuration_log
 from chalicelib.domain.views.due import DUE_VIEW, Deadline, DueEntry, due_entries, due_item_end
 from chalicelib.domain.views.record import ConditionalWrite
 from chalicelib.services.consumers.for_each import for_each, log_failures
@@ -51,9 +52,13 @@ class DueIndex:
     work: Mapping[str, TimedWork]
 
     def enter(self, server: int, commits: Sequence[Commit]) -> None:
-        """Enter the deadlines that follow from consecutive commits of a log."""
+        """Enter the deadlines that follow from consecutive commits of a log.
+
+        Those of a configuration log concern the organization, so they are entered under its log.
+        """
+        owner = configured_log(server) if is_configuration_log(server) else server
         for kind, work in self.work.items():
-            self._put(due_entries(kind, server, work.deadlines(commits)))
+            self._put(due_entries(kind, owner, work.deadlines(commits)))
 
     def run(
         self,
@@ -113,14 +118,15 @@ class DueIndex:
             self._restore(damaged)
 
     def _restore(self, damaged: DamagedRecord) -> None:
-        """Delete a damaged entry. The projector starts over, and enters the deadlines of its log again."""
+        """Delete a damaged entry. The projector starts over, and enters the deadlines of its logs again."""
         match damaged.item.split("/"):
             case [_, kind, server, _]:
                 pass
             case _:
                 raise damaged
         _log.warning("%s; the deadlines of log %s for '%s' are entered again", damaged, server, kind)
-        reset_views(int(server), self.views)
+        for log in (int(server), configuration_log(int(server))):
+            reset_views(log, self.views)
         self.views.delete(DUE_VIEW, [damaged.item])
 
     def _put(self, entries: Sequence[DueEntry]) -> None:
