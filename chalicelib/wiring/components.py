@@ -16,6 +16,7 @@ from chalicelib.services.admin.sign_in import SignIn
 from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.expectations.registry import ExpectationRegistry
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
@@ -181,6 +182,7 @@ def build_components(
 ) -> Components:
     jobs = _build_job_services(settings, clock, measure, log)
     keys = PingKeyRegistry(stores.log, log.appender, log.organizations)
+    expectations = ExpectationRegistry(stores.log, log.appender)
     return Components(
         settings=settings,
         clock=clock,
@@ -189,7 +191,7 @@ def build_components(
         log=log,
         consumers=_build_consumer_services(settings, clock, stores, log),
         jobs=jobs,
-        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher)),
+        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher, expectations)),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )

@@ -30,6 +30,7 @@ from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.vocabularies.job.events import JOB
 from chalicelib.domain.vocabularies.job.job_types import RID
 from chalicelib.domain.vocabularies.job.objects import JOB_TYPE
+from chalicelib.services.expectations.registry import ExpectationRegistry
 from chalicelib.services.jobs.job_numbers import AssignedNumbers
 from chalicelib.services.jobs.job_publisher import JobPublisher
 from chalicelib.services.objects.snapshots import snapshot
@@ -46,7 +47,7 @@ class RecordedPing:
     """The outcome of a ping."""
 
     is_new_name: bool
-    """Whether there was no job of this type before."""
+    """Whether there was no job of this type before, nor an expectation of one."""
     is_replayed: bool
     """Whether an earlier ping with the same idempotency key was recorded instead."""
 
@@ -64,9 +65,10 @@ class _Plan:
 class PingRecorder:
     """Records the pings of all organizations."""
 
-    def __init__(self, reader: LogReader, publisher: JobPublisher) -> None:
+    def __init__(self, reader: LogReader, publisher: JobPublisher, expectations: ExpectationRegistry) -> None:
         self._reader = reader
         self._publisher = publisher
+        self.expectations = expectations
         self._numbers = publisher.numbers
 
     def record(self, server: int, ping: Ping, key_name: str, idempotency_key: str | None = None) -> RecordedPing:
@@ -94,9 +96,9 @@ class PingRecorder:
     def _plan(self, server: int, ping: Ping, output: Output) -> _Plan:
         job_types = snapshot(self._reader, server, JOB_TYPE, _path(ping.name))
         state, is_log = job_types.states.get(f"/{ping.name}"), ping.signal.action is Action.LOG
-        if state is None and not ping.may_create:
+        is_new = state is None and not self._is_expected(server, ping.name)
+        if is_new and not ping.may_create:
             raise NotFound(f"there has been no job of the type '{ping.name}'; add create=1 to the query to create it")
-        is_new = state is None
         open_run = None if ping.signal.action is Action.START else self._open_run(server, state, ping)
         if open_run is not None:
             logs = list(log_events(ping, open_run, output))
@@ -113,6 +115,10 @@ class PingRecorder:
         if ping.signal.action is not Action.START:
             events.append(finish_event(ping, run, output))
         return _Plan(events, is_new, assigned.condition, assigned)
+
+    def _is_expected(self, server: int, job_type: str) -> bool:
+        """Whether an expectation names the type."""
+        return any(each.expectation.type == job_type for each in self.expectations.load(server).values())
 
     def _open_run(self, server: int, state: State | None, ping: Ping) -> Run | None:
         """The open run that the ping is about: the latest with its rid, and on its node if it names one."""
