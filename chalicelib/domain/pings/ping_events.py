@@ -11,6 +11,10 @@ from chalicelib.domain.vocabularies.job.job_types import RID
 
 NOTE = ("ping", "log")
 """Beginning of the type of a log ping without an open run."""
+CLEAN_TIMEOUT = "clean_timeout"
+"""The property of a run with the seconds of silence after which it times out."""
+MAX_SILENCE_S = 72 * 3600
+"""Limit of a run that a ping has started. A job that only sends pings is usually silent until it ends."""
 NO_TEXT = "ping"
 """The log line of a log ping without a body."""
 
@@ -27,7 +31,10 @@ class Run:
 
 def new_run(ping: Ping, number: int) -> Run:
     """The run that the ping begins."""
-    return Run(number, ping.node or DEFAULT_NODE, {} if ping.rid is None else {"props": {RID: ping.rid}})
+    props = {} if ping.rid is None else {RID: ping.rid}
+    if ping.signal.action is Action.START:
+        props[CLEAN_TIMEOUT] = str(MAX_SILENCE_S)
+    return Run(number, ping.node or DEFAULT_NODE, {"props": props})
 
 
 def create_event(ping: Ping, run: Run) -> NewEvent:

@@ -21,6 +21,7 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "put_observer": "one observer: its types are those of the request",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
     "get_openapi": "a constant",
+    "get_ping_keys": "an organization has at most 100 ping keys",
 }
 """By operation id."""
 

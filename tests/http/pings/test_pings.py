@@ -129,8 +129,19 @@ def test_rid_selects_run_of_overlapping_ones(pinger: Pinger) -> None:
     assert pinger.outcomes() == ["failure", None]
     pinger.ping(f"backup?rid={second}")
     assert pinger.outcomes() == ["failure", "success"]
-    assert pinger.job(1)["props"] == {"rid": first}
+    assert pinger.job(1)["props"]["rid"] == first
     assert [line["message"] for line in pinger.job(1)["logs"]] == ["of the first"]
+
+
+def test_started_run_may_be_silent_for_three_days(pinger: Pinger) -> None:
+    pinger.new("backup/start")
+    pinger.ping("backup")
+    pinger.ping("backup")
+    assert [pinger.job(number)["props"] for number in (1, 2)] == [{"clean_timeout": "259200"}, {}]
+    (finish,) = (
+        event for event in pinger.member.read_log()["events"] if event["key"] == "/job/1" and "finish" in event["type"]
+    )
+    assert finish["payload"]["data"]["props"] == {"clean_timeout": "259200"}
 
 
 def test_rid_without_open_run_begins_its_own(pinger: Pinger) -> None:
