@@ -25,6 +25,9 @@ Patterns = Annotated[tuple[Pattern, ...], Field(fail_fast=True, max_length=100)]
 Keys = Annotated[tuple[Key, ...], Field(fail_fast=True, max_length=100), AfterValidator(_sort_unique)]
 
 
+_AFFECTED_OBJECTS_COST = 10
+"""Finding the objects of an event takes about as long as this number of comparisons."""
+
 ObjectGroup = tuple[ObjectRef, ...]
 """Objects that together contain all selected events."""
 
@@ -56,6 +59,17 @@ class Selection(Model):
         if self.keys is None:
             return tuple(groups)
         return (tuple(ref for key in self.keys for ref in vocabularies.objects_with_key(key)), *groups)
+
+    @property
+    def required_keys(self) -> frozenset[str] | None:
+        """The keys of which every selected event has one. None: events with any key, or without one."""
+        keys = [each.keys for each in self.alternatives]
+        return None if None in keys else frozenset(chain.from_iterable(each or () for each in keys))
+
+    @property
+    def match_cost(self) -> int:
+        """The number of comparisons that `selects` makes at most."""
+        return 1 + len(self.keys or ()) + len(self.tags or ()) + sum(len(pattern) + 1 for pattern in self.types or ())
 
     def selects(self, event: Event) -> bool:
         fields = event.fields
@@ -109,6 +123,10 @@ class ObjectSelection(Selection):
         groups = super().object_groups
         return (refs, *groups) if all(vocabularies.is_unique(ref) for ref in refs) else groups
 
+    @property
+    def match_cost(self) -> int:
+        return super().match_cost + _AFFECTED_OBJECTS_COST * len(self.query.patterns)
+
     def selects(self, event: Event) -> bool:
         return super().selects(event) and any(
             ref.collection == self.collection and vocabularies.matches(self.query, ref)
@@ -128,6 +146,10 @@ class AnySelection(Selection):
     @property
     def alternatives(self) -> tuple[Selection, ...]:
         return self.items
+
+    @property
+    def match_cost(self) -> int:
+        return sum(item.match_cost for item in self.items)
 
     def selects(self, event: Event) -> bool:
         return any(item.selects(event) for item in self.items)
@@ -153,6 +175,10 @@ class EitherSelection(Selection):
     def alternatives(self) -> tuple[Selection, ...]:
         """Without the start positions, which the caller checks with `selects`."""
         return (*self.first.alternatives, *self.second.alternatives)
+
+    @property
+    def match_cost(self) -> int:
+        return self.first.match_cost + self.second.match_cost
 
     def selects(self, event: Event) -> bool:
         is_first = event.event_id > self.first_after and self.first.selects(event)

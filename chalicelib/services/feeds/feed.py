@@ -24,6 +24,8 @@ from chalicelib.services.reading.scan import (
 
 MAX_CHUNK_BYTES = 256 * 1024
 """Page size of streams. It is small because a server holds one chunk for each of many slow clients."""
+MAX_QUICK_MATCH_COST = 200
+"""With a selection of more comparisons per event, reading a large commit takes a fifth of a second or longer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +175,10 @@ def _next_seq(
     position, is_near_end = _start(query.server, reader, after, boundary, last_page)
     start = position
     waits, is_delayed = 0, query.delay_s > 0
+    is_expensive = is_delayed or query.selection.match_cost > MAX_QUICK_MATCH_COST
     if is_near_end and timeout_s > 0:
         # The previous page reached the end of the log. The notifier knows of all commits since, so wait first.
-        head = yield Wait(position, query.selection, timeout_s, waits, is_delayed)
+        head = yield Wait(position, query.selection, timeout_s, waits, is_expensive)
         if head is None:
             return Empty(position.last_event_id, position=position.position), last_page
         position, waits = head, 1
@@ -194,7 +197,7 @@ def _next_seq(
         if remaining_s <= 0:
             break
         if page.is_complete:
-            head = yield Wait(position, query.selection, remaining_s, waits, is_delayed)
+            head = yield Wait(position, query.selection, remaining_s, waits, is_expensive)
             if head is None:
                 break
             position = head

@@ -11,7 +11,7 @@ Locks: `_mutex` protects all state of `CommitNotifier` and is never held while r
 import threading
 import time
 from collections.abc import Callable
-from itertools import chain, count
+from itertools import count
 from math import inf
 
 from chalicelib.domain.backoff import Backoff
@@ -19,6 +19,7 @@ from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.feeds.recent_commits import RecentCommits
+from chalicelib.services.feeds.subscriber_groups import MAX_MATCH_COST, SubscriberGroups, Subscription, may_select
 
 INITIAL_POLL_INTERVAL_S = 0.025
 MAX_POLL_INTERVAL_S = 0.5
@@ -30,31 +31,16 @@ FOLLOWED_S = 60.0
 """Commits are remembered until their log has had no subscriber for this time: readers pause between subscriptions."""
 
 
-class Subscription:
-    """A reader waiting for a selected event. `notify` is called at most once."""
-
-    __slots__ = ("head", "notify", "selection")
-
-    def __init__(self, head: Head, selection: Selection, notify: Callable[[], None]) -> None:
-        self.head = head
-        """No selected event exists up to here."""
-        self.selection = selection
-        self.notify = notify
-
-
-_Groups = dict[Selection, dict[Subscription, None]]
-
-
 class CommitNotifier:
     """Wakes the subscribers of a commit as soon as the writer publishes it.
 
-    Subscribers with equal selections form a group, and each commit is matched once per group.
+    If matching a commit takes too long, subscribers are woken without a match, and read the log.
     """
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._mutex = threading.Lock()
-        self._groups: dict[int, _Groups] = {}
+        self._groups: dict[int, SubscriberGroups] = {}
         self._recent = RecentCommits()
         """It has the end of each log with subscribers."""
         self._followed_at: dict[int, float] = {}
@@ -82,8 +68,7 @@ class CommitNotifier:
                 self._recent.restart(commit.previous_head)
             self._recent.add(commit)
             if groups := self._groups.get(server):
-                selections = [selection for selection in groups if not is_next or _selects(selection, commit)]
-                for selection in selections:
+                for selection in groups.matching(commit) if is_next else groups.selections:
                     self._notify_group(groups, selection, commit, is_next)
 
     def wait(self, head: Head, selection: Selection, timeout_s: float, attempt: int) -> Head | None:
@@ -106,7 +91,7 @@ class CommitNotifier:
                 notify()
             else:
                 self._remember_end(checked_head)
-                self._groups.setdefault(head.server, {}).setdefault(selection, {})[subscription] = None
+                self._groups.setdefault(head.server, SubscriberGroups()).add(subscription)
         return subscription
 
     def unsubscribe(self, subscription: Subscription) -> Head | None:
@@ -116,11 +101,8 @@ class CommitNotifier:
         """
         with self._mutex:
             server = subscription.head.server
-            group = self._groups.get(server, {}).get(subscription.selection, {})
-            if subscription in group:
-                del group[subscription]
-                if not group:
-                    del self._groups[server][subscription.selection]
+            groups = self._groups.get(server)
+            if groups is not None and groups.remove(subscription):
                 end = self._recent.end(server)
                 if end is not None and end.session > subscription.head.session:
                     subscription.head = end
@@ -166,7 +148,7 @@ class CommitNotifier:
                 if end is None or end.session >= last_session:
                     continue
                 self._recent.forget(server)
-                for subscription in chain.from_iterable(self._groups.pop(server, {}).values()):
+                for subscription in self._groups.pop(server, SubscriberGroups()):
                     subscription.notify()
 
     def close(self) -> None:
@@ -174,7 +156,7 @@ class CommitNotifier:
         with self._mutex:
             self._open = False
             for groups in self._groups.values():
-                for subscription in chain.from_iterable(groups.values()):
+                for subscription in groups:
                     subscription.notify()
             self._groups.clear()
 
@@ -195,15 +177,13 @@ class CommitNotifier:
             return False
         return True
 
-    def _notify_group(self, groups: _Groups, selection: Selection, commit: Commit, is_next: bool) -> None:
+    def _notify_group(self, groups: SubscriberGroups, selection: Selection, commit: Commit, is_next: bool) -> None:
         """Notify the subscribers of a selection, except those that have read `commit` already."""
         before = commit.previous_head
-        subscriptions = groups.pop(selection)
-        ahead = {each: None for each in subscriptions if each.head.session >= commit.session}
-        if ahead:
-            groups[selection] = ahead
-        for subscription in subscriptions:
-            if subscription not in ahead:
+        for subscription in groups.pop(selection):
+            if subscription.head.session >= commit.session:
+                groups.add(subscription)
+            else:
                 subscription.head = before if is_next else subscription.head
                 subscription.notify()
 
@@ -221,8 +201,10 @@ class CommitNotifier:
         commits = self._recent.after(head)
         if commits is None:
             return head, True
+        if selection.match_cost * sum(commit.event_count for commit in commits) > MAX_MATCH_COST:
+            return head, True
         for commit in commits:
-            if _selects(selection, commit):
+            if may_select(selection, commit):
                 return head, True
             head = commit.head
         return head, False
@@ -265,7 +247,3 @@ class PollingNotifier:
 
 def _poll_interval_s(poll: int, waited_s: float) -> float:
     return min(MAX_POLL_INTERVAL_S, POLL_BACKOFF.delay_s(poll) + POLL_INTERVAL_GROWTH * waited_s)
-
-
-def _selects(selection: Selection, commit: Commit) -> bool:
-    return selection.selects_everything or any(selection.selects(event) for event in commit.events)

@@ -27,6 +27,9 @@ from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
 
 ORDERS = "order"
+MAX_COMPARED_ORDERS = 200
+MAX_COMPARED_COMMITS = 5_000
+"""If more orders or commits are to be compared, the statistics count as changed. Each order takes two reads."""
 
 
 def order_statistics(
@@ -59,7 +62,10 @@ def order_statistics_changed(
     retention: Retention,
     monotonic: Callable[[], float] = time.monotonic,
 ) -> SuspendableRead[EventSeq]:
-    """One event as soon as the statistics differ from those as of `after`. The event is computed and not stored."""
+    """One event as soon as the statistics differ from those as of `after`. The event is computed and not stored.
+
+    If too much has happened since `after` to compare, the event comes at once.
+    """
     deadline = monotonic() + statistics_query.timeout_s
     server, query, after = statistics_query.server, statistics_query.query, statistics_query.after
     last_expired_id = retention.boundary(server).event_id
@@ -79,16 +85,22 @@ def order_statistics_changed(
 
 
 def _compare(reader: LogReader, server: int, query: PathQuery, since: int) -> tuple[Head, bool]:
-    """The head of the log, and whether the statistics as of it differ from those as of `since`."""
+    """The head of the log, and whether the statistics as of it differ from those as of `since`.
+
+    Also true if there is too much to compare.
+    """
 
     def is_matching_order(ref: ObjectRef) -> bool:
         return ref.collection == ORDERS and vocabularies.matches(query, ref)
 
     head = reader.position_at(server, since)
     refs: set[ObjectRef] = set()
+    last_session = head.session + MAX_COMPARED_COMMITS
     for commit in reader.tail(head):
         refs.update(group_by_object([commit], is_matching_order))
         head = commit.head
+        if len(refs) > MAX_COMPARED_ORDERS or head.session > last_session:
+            return head, True
     difference: Counter[str] = Counter()
     for ref in refs:
         before, now = state_at(reader, server, ref, since), state_at(reader, server, ref, head.last_event_id)

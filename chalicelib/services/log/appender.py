@@ -1,7 +1,7 @@
 """Append events to a log with conditional writes: exactly once, and each request completely or not at all.
 
 Threads: any thread may call `precheck`, `head` and `deadline`. The attempts of one `GroupWrite` must not overlap.
-`_heads` and `_contention_level` are shared without a lock: a stale value only costs a retry.
+`_heads`, `_next_counts` and `_contention_level` are shared without a lock: a stale value only costs a retry.
 """
 
 import random
@@ -46,6 +46,8 @@ FAIRNESS_WINDOW_S = 4.0
 MIN_BACKOFF_FACTOR = 0.05
 """Smallest factor by which waiting shrinks the pauses."""
 APPEND_TIMEOUT_S = 10.0
+COUNT_INTERVAL_S = 60.0
+"""Pause between attempts to count the events of a log, if too many of its commits are not projected yet."""
 
 
 class Appender:
@@ -76,6 +78,8 @@ class Appender:
         self._rng = rng or random.Random()
         self._remaining_s = remaining_s
         self._heads: dict[int, Head] = {}
+        self._next_counts: dict[int, float] = {}
+        """Monotonic time of the next attempt to count the events of a log. Absent: now."""
         self._contention_level = 0
         """Backoff step at which the next write starts if it meets a conflict."""
 
@@ -167,12 +171,17 @@ class Appender:
     def head(self, server: int) -> Head:
         """The cached head of the log, which may be stale. Its position is known, unless counting takes too long."""
         head = self._heads.get(server)
-        if head is None:
+        if head is None or (head.position is None and self._is_count_due(server)):
             head = self._log.head(server)
-            if head.position is None:
+            if head.position is None and self._is_count_due(server):
                 head = head._replace(known_position=self._reader.count_events(head))
+                if head.position is None:
+                    self._next_counts[server] = self.monotonic() + COUNT_INTERVAL_S
             self._heads[server] = head
         return head
+
+    def _is_count_due(self, server: int) -> bool:
+        return self.monotonic() >= self._next_counts.get(server, 0.0)
 
     def _perform(self, plan: WritePlan) -> None:
         if plan.commits:

@@ -1,6 +1,6 @@
 """Search the tree of blocks for the commits that may contain a selected event."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -16,6 +16,12 @@ FIRST_BATCH = 2
 BATCH_GROWTH = 4
 MAX_BATCH = 64
 """Batches grow: the first results cost few reads, and long searches take few calls."""
+MIN_FRUITLESS_BLOCKS = 32
+"""After at least this number of blocks without a result, a commit without a selected event is found.
+
+Readers limit their time, and look at the clock with each commit. Without such commits, a search for two subtypes that
+are common, but not in the same commits, would read the blocks of the whole log first.
+"""
 MAX_GAP = 4
 """Commits that are closer together are read as one range."""
 
@@ -59,7 +65,20 @@ class BlockSearch:
             # is always right.
             return iter([(max(block_id.first_session, self.after + 1), min(block_id.last_session, self.end))])
         children = self._children(block_id, Block.from_record(record))
-        return self._search(children) if block_id.level else iter(_join([child.number for child in children]))
+        if not block_id.level:
+            return iter(_join([child.number for child in children]))
+        return self._search_lowest(children) if block_id.level == 1 else self._search(children)
+
+    def _search_lowest(self, block_ids: Sequence[BlockId]) -> Iterator[SessionRange]:
+        """Search blocks of level 0. If there is nothing in many of them, yields the end of the search so far."""
+        is_fruitless = len(block_ids) >= MIN_FRUITLESS_BLOCKS
+        for sessions in self._search(block_ids):
+            is_fruitless = False
+            yield sessions
+        if is_fruitless:
+            last = block_ids[-1]
+            end = max(last.first_session, self.after + 1) if self.backwards else min(last.last_session, self.end)
+            yield end, end
 
     def _children(self, block_id: BlockId, block: Block) -> list[BlockId]:
         """The children that may contain a selected event, in reading order."""

@@ -7,6 +7,7 @@ folded twice. The checkpoint may be an earlier one that the process remembers.
 Threads: any thread may call any method. The page cache has no lock: a lost entry only costs another read.
 """
 
+import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, groupby, takewhile
@@ -263,8 +264,8 @@ class LogReader:
             if not with_excerpts:
                 found = ((session, None) for session, _ in found)
             return checkpoint, self._heal_damage(self._fetch_found(server, found))
-        checkpoint, sessions = self._search_common_sessions(server, alternatives, others, after, end, backwards)
-        return checkpoint, self._fetch(server, reversed(sessions) if backwards else sessions, backwards)
+        checkpoint, ranges = self._search_common_sessions(server, alternatives, others, after, end, backwards)
+        return checkpoint, self._fetch(server, ranges, backwards)
 
     def _search_common_sessions(
         self,
@@ -274,19 +275,25 @@ class LogReader:
         after: int,
         end: int | None,
         backwards: bool,
-    ) -> tuple[Checkpoint, list[SessionRange]]:
-        """The commits with events of all groups of an alternative, or of the types of `others`, in order."""
+    ) -> tuple[Checkpoint, Iterator[SessionRange]]:
+        """The commits with events of all groups of an alternative, or of the types of `others`, in order.
+
+        Blocks are read as the caller iterates.
+        """
         refs = [ref for alternative in alternatives for group in alternative for ref in group]
 
-        def read(checkpoint: Checkpoint) -> tuple[list[SessionRange], bool]:
+        def read(checkpoint: Checkpoint) -> tuple[Iterator[SessionRange], bool]:
             last, index = _last_session(checkpoint, end), SessionIndex(self.views, checkpoint, after, refs)
             sessions = index.common_sessions(alternatives)
-            ranges = [(session, session) for session in sessions if after < session <= last]
-            if others:
-                view = checkpoint.view_name(BLOCKS_VIEW)
-                search = BlockSearch(self.views, view, _union_of_types(others), after, last, backwards)
-                ranges += search.ranges(self.views.get(view, [search.root.item]).get(search.root.item))
-            return _without_nested(ranges), index.is_complete and not others
+            ranges = ((session, session) for session in sorted(sessions, reverse=backwards) if after < session <= last)
+            if not others:
+                return ranges, index.is_complete
+            search = BlockSearch(
+                self.views, checkpoint.view_name(BLOCKS_VIEW), _union_of_types(others), after, last, backwards
+            )
+            root = self.views.get(search.view, [search.root.item]).get(search.root.item)
+            found = self._heal_damage(search.ranges(root))
+            return _merge_ranges(ranges, found, backwards), index.is_complete and root is not None
 
         checkpoint, (ranges, _) = self.read_views(server, read, is_complete=lambda result: result[1])
         return checkpoint, ranges
@@ -375,10 +382,13 @@ def _union_of_types(selections: Sequence[Selection]) -> Selection:
     return Selection.model_construct(types=types, keys=None, tags=None)
 
 
-def _without_nested(ranges: Iterable[SessionRange]) -> list[SessionRange]:
-    """The ranges in order, without those within another one."""
-    result: list[SessionRange] = []
-    for first, last in sorted(ranges, key=lambda bounds: (bounds[0], -bounds[1])):
-        if not result or last > result[-1][1]:
-            result.append((first, last))
-    return result
+def _merge_ranges(
+    first: Iterable[SessionRange], second: Iterable[SessionRange], backwards: bool
+) -> Iterator[SessionRange]:
+    """The ranges in reading order, without those within another one. Longer ranges come before those they contain."""
+    key = (lambda bounds: (-bounds[1], bounds[0])) if backwards else (lambda bounds: (bounds[0], -bounds[1]))
+    last: SessionRange | None = None
+    for bounds in heapq.merge(first, second, key=key):
+        if last is None or (bounds[0] < last[0] if backwards else bounds[1] > last[1]):
+            yield bounds
+            last = bounds

@@ -1,21 +1,50 @@
 """Hat's timeseries query: events of all servers by time, or by the time of their source."""
 
 import heapq
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
 
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.queries.page import Page
 from chalicelib.domain.queries.timeseries import SortKey, TimeseriesQuery
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
-from chalicelib.services.reading.scan import first_page
+from chalicelib.services.reading.scan import SCAN_TIMEOUT_S, first_page
+
+
+class _SearchTimeout(Exception):
+    """The search has taken too long."""
 
 
 def timeseries(
-    query: TimeseriesQuery, servers: Sequence[int], reader: LogReader, retention: Retention, max_events: int
+    query: TimeseriesQuery,
+    servers: Sequence[int],
+    reader: LogReader,
+    retention: Retention,
+    max_events: int,
+    monotonic: Callable[[], float] = time.monotonic,
 ) -> Page:
-    """The events in the query's order, at most `max_events`."""
+    """The events in the query's order, at most `max_events`.
+
+    If the search takes too long, the page has those found so far. Raises `BadInput` if there are none.
+    """
+    deadline, is_late = monotonic() + SCAN_TIMEOUT_S, False
+
+    def check_time() -> None:
+        if monotonic() > deadline:
+            raise _SearchTimeout
+
+    def found_in_time(events: Iterator[Event]) -> Iterator[Event]:
+        nonlocal is_late
+        try:
+            yield from events
+        except _SearchTimeout:
+            is_late = True
+
     heads = [reader.log.head(server) for server in servers]
     event_id = max(head.last_event_id for head in heads)
     position = _position(query, servers, reader)
@@ -24,8 +53,11 @@ def timeseries(
     limit = max_events if query.max_results is None else min(query.max_results, max_events)
     last_event_ids = {head.server: head.last_event_id for head in heads}
     # One event more than the limit shows whether the page is complete.
-    sorted_events = _sorted_events(query, position, last_event_ids, reader, retention, limit + 1)
-    return first_page(sorted_events, heads[0], event_id, limit, reader.page_size)
+    sorted_events = _sorted_events(query, position, last_event_ids, reader, retention, limit + 1, check_time)
+    page = first_page(found_in_time(sorted_events), heads[0], event_id, limit, reader.page_size)
+    if is_late and not page.texts:
+        raise BadInput("the search takes too long; limit the time range, the types or the keys")
+    return replace(page, is_complete=page.is_complete and not is_late)
 
 
 def _position(query: TimeseriesQuery, servers: Sequence[int], reader: LogReader) -> SortKey | None:
@@ -47,6 +79,7 @@ def _sorted_events(
     reader: LogReader,
     retention: Retention,
     limit: int,
+    check_time: Callable[[], None],
 ) -> Iterator[Event]:
     """Selected events up to the `last_event_ids` of their servers. Later events are left to the next request.
 
@@ -55,6 +88,7 @@ def _sorted_events(
 
     def select(events: Iterable[Event], boundary: int, last_event_id: int) -> Iterator[Event]:
         for event in events:
+            check_time()
             is_visible = boundary < event.event_id <= last_event_id
             if is_visible and query.selects(event) and _is_after(query, event, position):
                 yield event
@@ -66,7 +100,11 @@ def _sorted_events(
     if not query.by_source:
         return heapq.merge(*streams, key=query.sort_key, reverse=query.descending)
     choose: Callable[..., list[Event]] = heapq.nlargest if query.descending else heapq.nsmallest
-    return iter(choose(limit, (event for stream in streams for event in stream), key=query.sort_key))
+
+    def choose_events() -> Iterator[Event]:
+        yield from choose(limit, chain.from_iterable(streams), key=query.sort_key)
+
+    return choose_events()
 
 
 def _is_after(query: TimeseriesQuery, event: Event, position: SortKey | None) -> bool:

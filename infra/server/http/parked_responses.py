@@ -19,7 +19,8 @@ from contextlib import suppress
 from functools import partial
 
 from chalicelib.domain.events.head import Head
-from chalicelib.services.feeds.notifiers import CommitNotifier, Subscription
+from chalicelib.services.feeds.notifiers import CommitNotifier
+from chalicelib.services.feeds.subscriber_groups import Subscription
 from chalicelib.services.feeds.suspension import Wait
 from infra.server.http.connection import Connection
 from infra.server.http.event_loop import EventLoop

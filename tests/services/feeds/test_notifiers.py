@@ -4,12 +4,15 @@ import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from chalicelib.domain.events.event import NewEvent
+from chalicelib.domain.events.event import Event, NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import Commit, next_commit
 from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.queries.event_query import MAX_TERMS, QueryItem, check_terms, select_any
 from chalicelib.services.feeds.notifiers import (
     INITIAL_POLL_INTERVAL_S,
     MAX_POLL_INTERVAL_S,
@@ -21,6 +24,7 @@ from tests.services.fakes import World, large_text
 
 TEST_TIMEOUT_S = 30.0
 ALL = Selection()
+START = Head(1)
 
 
 def selecting(name: str) -> Selection:
@@ -227,3 +231,89 @@ def test_refresh_notifies_subscriber_behind_another() -> None:
     notifier.subscribe(second.head, ALL, lambda: notified.append("at the end"))
     notifier.refresh(lambda _: second.head)
     assert "behind" in notified
+
+
+def keyed_commit(*keys: str, head: Head = START) -> Commit:
+    """A commit with an event for each key."""
+    events = [NewEvent(type=("a",), key=key) for key in keys]
+    return next_commit(head, Append(head.server, encode_within_limits(events), "r"), 0)
+
+
+def long_query() -> Selection:
+    """As many patterns as a query may have."""
+    patterns = [("?", "?", f"x{number}") for number in range(MAX_TERMS)]
+    items = tuple(QueryItem(types=tuple(patterns[start : start + 10])) for start in range(0, MAX_TERMS, 10))
+    check_terms(items)
+    return select_any(items)
+
+
+@pytest.fixture
+def matched_events(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The EventIds of all events that a selection was compared with."""
+    event_ids: list[int] = []
+    selects = Selection.selects
+
+    def count(selection: Selection, event: Event) -> bool:
+        event_ids.append(event.event_id)
+        return selects(selection, event)
+
+    monkeypatch.setattr(Selection, "selects", count)
+    return event_ids
+
+
+def test_publish_does_not_match_followers_of_other_keys(matched_events: list[int]) -> None:
+    notifier, notified = CommitNotifier(), list[str]()
+    for number in range(2_000):
+        key = f"/job/{number}"
+        notifier.subscribe(Head(1), Selection(keys=(key,)), lambda key=key: notified.append(key))  # type: ignore[misc]
+    first = keyed_commit(*(f"/order/{number}" for number in range(1_000)))
+    notifier.publish(first)
+    assert (notified, matched_events) == ([], [])
+    notifier.publish(keyed_commit("/job/7", "/job/9", "/job/7", head=first.head))
+    assert sorted(notified) == ["/job/7", "/job/9"]
+    assert len(matched_events) <= 6
+
+
+def test_publish_does_not_compare_many_events_with_long_query(matched_events: list[int]) -> None:
+    """The server thread publishes, and must not compare a million patterns. The reader does it in a worker thread."""
+    notifier, notified = CommitNotifier(), list[str]()
+    commit = keyed_commit(*(f"/job/{number}" for number in range(1_000)))
+    subscription = notifier.subscribe(Head(1), long_query(), lambda: notified.append("long"))
+    notifier.subscribe(Head(1), selecting("b"), lambda: notified.append("short"))
+    notifier.publish(commit)
+    assert notified == ["long"]
+    assert notifier.unsubscribe(subscription) == Head(1)
+    assert len(matched_events) == 1_000  # those of the short query
+
+
+def test_subscribe_does_not_compare_many_events_with_long_query(matched_events: list[int]) -> None:
+    notifier = followed_notifier()
+    notifier.publish(keyed_commit(*(f"/job/{number}" for number in range(1_000))))
+    assert notifier.wait(Head(1), long_query(), TEST_TIMEOUT_S, 0) == Head(1)
+    assert matched_events == []
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcd"), min_size=1, max_size=3), min_size=1, max_size=3),
+    st.lists(st.lists(st.lists(st.sampled_from("abcd"), max_size=2), min_size=1, max_size=2), max_size=6),
+)
+def test_publish_wakes_followers_of_keys_like_matching_all(
+    commits: list[list[str]], followers: list[list[list[str]]]
+) -> None:
+    """A follower has a list of items, each with keys. An item without keys selects all events of type a."""
+    notifier, woken = CommitNotifier(), dict[int, int]()
+    selections = [
+        select_any(tuple(QueryItem(types=(("a",),), keys=tuple(keys) or None) for keys in items)) for items in followers
+    ]
+    head = Head(1)
+    for number, selection in enumerate(selections):
+        notifier.subscribe(head, selection, lambda number=number: woken.update({number: head.session}))  # type: ignore[misc]
+    expected: dict[int, int] = {}
+    for keys in commits:
+        commit = keyed_commit(*keys, head=head)
+        for number, selection in enumerate(selections):
+            if any(map(selection.selects, commit.events)):
+                expected.setdefault(number, head.session)
+        notifier.publish(commit)
+        head = commit.head
+    assert woken == expected

@@ -14,16 +14,21 @@ from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathQuery
-from chalicelib.domain.views.record import Record
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty
+from chalicelib.domain.views.record import Checkpoint, Record
 from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
 from chalicelib.domain.vocabularies.scheduler.statistics import count_orders
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
-from chalicelib.services.jobs.order_statistics import order_statistics
+from chalicelib.services.feeds.suspension import run_without_waiting
+from chalicelib.services.jobs import order_statistics as jobs_order_statistics
+from chalicelib.services.jobs.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
 from chalicelib.services.objects.snapshots import snapshot
 from chalicelib.services.reading.log_reader import LogReader
-from chalicelib.services.reading.retention import RetentionBoundary
+from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from tests.http.scheduler_client import ADDED, ENDED, MOVED, REMOVED, RESUMED, STARTED, STEP, SUSPENDED
 from tests.services.fakes import World
 
@@ -114,3 +119,57 @@ def test_statistics_of_many_orders_read_few_records(order_log: OrderLog) -> None
         True,
     )
     assert order_log.statistics(PathQuery.parse("/a/")) == (event_id, counts)
+
+
+class RecordingReader(LogReader):
+    """Counts the commits that were read."""
+
+    commits_read = 0
+
+    def tail(self, head: Head, limit: int | None = None) -> Iterator[Commit]:
+        for commit in super().tail(head, limit):
+            self.commits_read += 1
+            yield commit
+
+    def object_commits(self, checkpoint: Checkpoint, ref: ObjectRef, record: Record | None) -> Iterator[Commit]:
+        for commit in super().object_commits(checkpoint, ref, record):
+            self.commits_read += 1
+            yield commit
+
+
+def changes(order_log: OrderLog, after: int) -> tuple[EventSeq, int]:
+    """The response to a request that does not wait, and the number of commits read."""
+    reader = RecordingReader(order_log.log, order_log.views)
+    query = StatisticsQuery(1, EVERYTHING, after, timeout_s=0.0)
+    read = order_statistics_changed(query, reader, Retention(order_log.log, World().clock))
+    return run_without_waiting(read), reader.commits_read
+
+
+def test_change_of_many_orders_is_not_compared(order_log: OrderLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any reader may ask for the changes since the first event of a long log."""
+    monkeypatch.setattr(jobs_order_statistics, "MAX_COMPARED_ORDERS", 10)
+    for number in range(100):
+        order_log.publish({**ADDED, "key": f"/a/chain,{number}"})
+    order_log.project()
+    seq, commits_read = changes(order_log, after=1)
+    assert isinstance(seq, NonEmpty)
+    assert commits_read <= 20
+
+
+def test_many_commits_without_orders_are_not_compared(order_log: OrderLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_order_statistics, "MAX_COMPARED_COMMITS", 10)
+    for number in range(100):
+        order_log.publish({"TYPE": "FileBasedAdded", "key": f"Job:/job-{number}"})
+    order_log.project()
+    seq, commits_read = changes(order_log, after=1)
+    assert isinstance(seq, NonEmpty)
+    assert commits_read <= 20
+
+
+def test_change_that_cancels_itself_is_none(order_log: OrderLog) -> None:
+    order_log.publish({**ADDED, "key": "/a/chain,1"})
+    after = order_log.log.head(1).last_event_id
+    order_log.publish({**ADDED, "key": "/a/chain,2"}, {**REMOVED, "key": "/a/chain,2"})
+    assert isinstance(changes(order_log, after)[0], Empty)
+    order_log.publish({**ADDED, "key": "/a/chain,3"})
+    assert isinstance(changes(order_log, after)[0], NonEmpty)

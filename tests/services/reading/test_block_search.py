@@ -12,15 +12,19 @@ from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
 from chalicelib.domain.events.event import NewEvent, encode
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.queries.event_filter import Selection
+from chalicelib.domain.log.append import Append, encode_within_limits
+from chalicelib.domain.log.commit import Commit, next_commit
+from chalicelib.domain.queries.event_filter import AnySelection, Selection
+from chalicelib.domain.queries.page import Page
 from chalicelib.domain.views.block import BlockId
 from chalicelib.domain.views.record import BLOCKS_VIEW, PROJECTOR, Record
 from chalicelib.services.consumers.checkpoints import load_checkpoint
 from chalicelib.services.consumers.consumer import catch_up
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.reading import block_search
 from chalicelib.services.reading.block_search import BlockSearch, SessionRange
-from chalicelib.services.reading.log_reader import LogReader
+from chalicelib.services.reading.log_reader import LogReader, _merge_ranges
+from chalicelib.services.reading.scan import SCAN_TIMEOUT_S, PageSpec, collect_page, collect_page_backwards
 from tests.builders import a_commit
 from tests.exactness.stores import CountingLog
 
@@ -152,6 +156,30 @@ def test_commits_after_reads_only_commits_of_rare_type(installation: Installatio
 
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_query_of_key_and_type_reads_blocks_as_needed(installation: Installation, backwards: bool) -> None:
+    """One item has a key, the other one only a type that is common."""
+    selection = AnySelection(items=(Selection(keys=("/never",)), EVERY_TENTH))
+    log = CountingLog(installation.log)
+    reader = LogReader(log, installation.views)
+    if backwards:
+        commits = reader.commits_before(installation.log.head(1), selection)
+    else:
+        commits = reader.commits_after(Head(1), selection).commits
+    selected = (commit.session for commit in commits if any(map(selection.selects, commit.events)))
+    assert list(islice(selected, 2)) == ([5_000, 4_990] if backwards else [10, 20])
+    assert installation.views.blocks <= 4 * LEVELS
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_merged_ranges_are_in_order_without_nested(backwards: bool) -> None:
+    step = -1 if backwards else 1
+    singles = [(3, 3), (5, 5), (8, 8), (12, 12), (20, 20)][::step]
+    blocks = [(1, 1), (5, 8), (12, 13), (14, 17)][::step]
+    expected = [(1, 1), (3, 3), (5, 8), (12, 13), (14, 17), (20, 20)][::step]
+    assert list(_merge_ranges(singles, blocks, backwards)) == expected
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
 def test_search_with_deleted_blocks_falls_back_to_log(tmp_path: Path, small_blocks: None, backwards: bool) -> None:
     """Blocks disappear while the views are replaced by rebuilt ones."""
     del small_blocks
@@ -190,3 +218,65 @@ def _text(session: int) -> str:
     elif session % 10 == 0:
         event_type = ("tenth",)
     return encode(NewEvent(type=event_type)).decode()
+
+
+class SlowViews(SqliteViews):
+    """Views whose clock advances by four seconds with each read of blocks."""
+
+    elapsed_s = 0.0
+
+    def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
+        if view.endswith(f"/{BLOCKS_VIEW}"):
+            self.elapsed_s += 4.0
+        return super().get(view, items)
+
+    def monotonic(self) -> float:
+        return self.elapsed_s
+
+
+@pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
+def test_long_search_without_result_ends_in_time(
+    tmp_path: Path, small_blocks: None, monkeypatch: pytest.MonkeyPatch, backwards: bool
+) -> None:
+    """`a` and `y` are in all blocks, but only one commit has both."""
+    del small_blocks
+    monkeypatch.setattr(block_search, "MIN_FRUITLESS_BLOCKS", 2**BITS - 1)
+    wanted = 1 if backwards else 1_000
+    types = [("a", "y") if number == wanted else ("a", "x") if number % 2 else ("b", "y") for number in range(1, 1_001)]
+    log_file, views_file = _open(tmp_path)
+    log, views = SqliteLog(log_file), SlowViews(views_file)
+    log.append(_commits_of(types))
+    catch_up(projector(views), 1, log, views)
+    reader, spec = LogReader(log, views), PageSpec(Selection(types=(("a", "y"),)), limit=-1 if backwards else None)
+
+    def read(position: Head) -> tuple[Page, Head]:
+        """The page after a position, or before it, and the position of the next page."""
+        if not backwards:
+            page = collect_page(
+                reader.commits_after(position, spec.selection).commits, position, 0, spec, views.monotonic
+            )
+            return page, page.scanned_to
+        commits = reader.commits_before(position, spec.selection)
+        page = collect_page_backwards(commits, position, 0, spec, views.monotonic)
+        return page, reader.position_at(1, page.event_id - 1)
+
+    position, times, texts = log.head(1) if backwards else Head(1), list[float](), list[str]()
+    while not texts:
+        began_s = views.elapsed_s
+        page, position = read(position)
+        texts = page.texts
+        times.append(views.elapsed_s - began_s)
+    assert len(times) > 3
+    assert max(times) < 3 * SCAN_TIMEOUT_S
+    log_file.close()
+    views_file.close()
+
+
+def _commits_of(types: Sequence[EventType]) -> list[Commit]:
+    """One commit per type."""
+    head, commits = Head(1), list[Commit]()
+    for number, event_type in enumerate(types):
+        append = Append(1, encode_within_limits([NewEvent(type=event_type)]), f"r{number}")
+        commits.append(next_commit(head, append, number))
+        head = commits[-1].head
+    return commits
