@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from urllib.parse import quote, unquote
 from uuid import uuid4
 
 import pytest
@@ -197,6 +198,17 @@ def test_name_may_be_any_subtype(pinger: Pinger) -> None:
     assert pinger.ping("start/start?create=1").status_code == 201
     assert pinger.ping("start").status_code == 200
     assert pinger.job(2)["outcome"] == "success"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["jobType", "job", "a|b", "a,b", "a:b", "%2541", "%20", ".", "..", "a%5Cb", "%23", "a&b", "a;b", "%E2%80%AE", "~"],
+)
+def test_run_of_odd_name_is_found_again(name: str, pinger: Pinger) -> None:
+    name = quote(unquote(name), safe="").replace(".", "%2E")
+    assert pinger.ping(f"{name}/start?create=1").status_code == 201
+    assert pinger.ping(name).status_code == 200
+    assert pinger.outcomes() == ["success"]
 
 
 def test_curl_sends_pings(pinger: Pinger) -> None:
