@@ -132,6 +132,8 @@ class Annals(MethodGroup):
     newest = ReturningMethod(events.newest)
     follow = IteratingMethod(events.follow)
     snapshot = ReturningMethod(objects.snapshot)
+    job_types = IteratingMethod(objects.job_types)
+    job_type = ReturningMethod(objects.job_type)
     system = ReturningMethod(installation.system)
     me = ReturningMethod(installation.me)
 

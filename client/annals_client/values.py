@@ -116,6 +116,8 @@ class Published:
     """Whether an earlier request with the same key wrote the events."""
     position: int | None = None
     """The position of the last event."""
+    ids: tuple[int, ...] = ()
+    """With the vocabulary `job`: the ids of the jobs that were created without an id, in order."""
 
 
 @dataclass(frozen=True, slots=True)

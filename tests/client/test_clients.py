@@ -90,6 +90,25 @@ def test_publish_vocabulary_reports_ignored_events(annals: Annals) -> None:
     assert [ignored.place for ignored in published.ignored] == [1]
 
 
+def test_publish_job_without_id_returns_its_number(annals: Annals) -> None:
+    new_job = {"event": "create", "node": "n1", "type": "backup"}
+    published = annals.publish([{**new_job, "id": 7}, new_job, new_job], vocabulary="job")
+    assert (published.ids, annals.publish([{**new_job, "id": 1}], vocabulary="job").ids) == ((8, 9), ())
+
+
+def test_job_types_have_runs_and_statistics(annals: Annals) -> None:
+    names = [f"type {number:03}" for number in range(120)]
+    jobs = [{"event": "create", "node": "n1", "type": name} for name in names]
+    first, *_ = annals.publish(jobs, vocabulary="job").ids
+    end = {"event": "finish", "node": "n1", "id": first, "type": names[0], "success": "0", "message": "no space"}
+    annals.publish([end], vocabulary="job")
+    assert [job_type["type"] for job_type in annals.job_types()] == names
+    (failed,) = annals.job_types(result="failure")
+    assert (failed["type"], failed["successRate"], failed["lastRun"]["error"]) == (names[0], 0.0, "no space")
+    assert [run["id"] for run in annals.job_type(names[0])["runs"]] == [first]
+    assert [job_type["type"] for job_type in annals.job_types(search="type 00", state="running")] == names[1:10]
+
+
 def test_publish_matching_condition_raises_condition_failed(annals: Annals) -> None:
     seat = NewEvent("seat/taken", "/seat/12")
     free = Condition(types=["seat/taken"], keys=["/seat/12"])

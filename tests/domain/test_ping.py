@@ -111,7 +111,7 @@ def test_read_output_never_exceeds_its_limits(piece: bytes, count: int) -> None:
 def test_events_of_largest_ping_fit_in_one_commit(body: bytes) -> None:
     ping = Ping("ä" * MAX_NAME_CHARS, FAILED, "ö" * MAX_NAME_CHARS, "r" * 36, body=body)
     run, output = new_run(ping, 2**53 - 1), read_output(body)
-    events = [create_event(ping, run), *log_events(ping, run, output), finish_event(ping, run, output)]
+    events = [create_event(ping), *log_events(ping, run, output), finish_event(ping, run, output)]
     assert len(encode_within_limits(events)) <= MAX_LOG_LINES + 3
 
 

@@ -37,8 +37,10 @@ def new_run(ping: Ping, number: int) -> Run:
     return Run(number, ping.node or DEFAULT_NODE, {"props": props})
 
 
-def create_event(ping: Ping, run: Run) -> NewEvent:
-    return new_event({"event": "create", **_fields(ping, run)})
+def create_event(ping: Ping) -> NewEvent:
+    """The event that creates the run, without its number."""
+    fields = _fields(ping, new_run(ping, 0))
+    return new_event({"event": "create", **{name: value for name, value in fields.items() if name != "id"}})
 
 
 def log_events(ping: Ping, run: Run, output: Output) -> Iterator[NewEvent]:

@@ -30,9 +30,10 @@ QUERY: Mapping[str, str] = {
     "maxResults": "Maximum number of results, at most 4,096.",
     "lastEventId": "Continue after this event, written `server.session.instance`.",
     "brief": "Whether to return a list of summaries, the most recently changed objects first.",
-    "search": "With `brief=yes`: return only objects with this text in their path or label.",
-    "state": "With `brief=yes`: return only objects in this state.",
-    "result": "With `brief=yes`: return only objects that ended with this result.",
+    "search": "In lists and with `brief=yes`: return only objects with this text in their path or label.",
+    "state": "In lists and with `brief=yes`: return only objects in this state.",
+    "result": "In lists and with `brief=yes`: return only objects that ended with this result, or job types whose last"
+    " run did.",
     "type": "With `brief=yes`: return only jobs of this type.",
     "node": "With `brief=yes`: return only objects on this node. In a ping: the node of the job. Default: any node for"
     " an open run, and `ping` for a new one.",
@@ -61,6 +62,7 @@ HEADERS: Mapping[str, str] = {
 PATHS: Mapping[str, str] = {
     "collection": "A collection of objects.",
     "job": "The id of a push job.",
+    "job_type": "The type of the jobs.",
     "name": "The name of an observer.",
     "number": "The id of a job or of a job set.",
     "org": "The name of an organization that the token contains.",

@@ -51,6 +51,7 @@ EXAMPLES = (
         },
         status=201,
     ),
+    Example("post_job_events", body={"event": "create", "node": "n1", "type": "restore"}, status=201),
     Example(
         "post_scheduler_events",
         body={
@@ -118,6 +119,8 @@ EXAMPLES = (
     Example("get_objects_at_path", path={"collection": "task", "path": "folder/*"}),
     Example("get_job", path={"number": "4800"}),
     Example("get_jobset", path={"number": "48"}),
+    Example("get_job_types", query={"limit": "10", "result": "success"}),
+    Example("get_job_type", path={"job_type": "backup"}),
     Example("push_jobs", path={"org": "local"}, query={"limit": "10"}),
     Example("push_job", path=_PUSH),
     Example("job_feed", path=_PUSH, headers=_SSE),

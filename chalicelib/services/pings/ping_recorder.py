@@ -109,9 +109,11 @@ class PingRecorder:
             return _Plan([*logs, finish_event(ping, open_run, output)], is_new, condition)
         if is_log:
             return _Plan([note_event(ping, output)], is_new)
-        assigned = self._numbers.assign(server, 1, 0)
+        (create,), assigned = self._numbers.assign(server, [create_event(ping)])
+        if assigned is None:
+            raise AssertionError("the event has no number")
         run = new_run(ping, assigned.numbers[0])
-        events = [create_event(ping, run), *log_events(ping, run, output)]
+        events = [create, *log_events(ping, run, output)]
         if ping.signal.action is not Action.START:
             events.append(finish_event(ping, run, output))
         return _Plan(events, is_new, assigned.condition, assigned)

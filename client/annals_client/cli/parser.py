@@ -4,7 +4,18 @@ import argparse
 import os
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-COLLECTIONS = ("job", "jobset", "order", "jobChain", "schedulerJob", "task", "fileBased", "scheduler", "pushJob")
+COLLECTIONS = (
+    "job",
+    "jobset",
+    "jobType",
+    "order",
+    "jobChain",
+    "schedulerJob",
+    "task",
+    "fileBased",
+    "scheduler",
+    "pushJob",
+)
 VOCABULARIES = ("job", "scheduler", "push")
 SHELLS = ("bash", "zsh", "fish")
 Commands = argparse._SubParsersAction

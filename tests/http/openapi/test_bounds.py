@@ -12,6 +12,7 @@ CAPPED = "maxResults"
 """Hat's limit. The server's own limit applies if it is lower, as in Hat, instead of an error."""
 
 BOUNDED_OTHERWISE: Mapping[str, str] = {
+    "get_job_type": "at most 200 open runs and 20 that have ended",
     "get_me": "the organizations and groups are in the token, which has at most 64 KB",
     "post_events": "the events are those of the request",
     "post_job_events": "the events are those of the request",
