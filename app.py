@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
+from chalicelib.domain.organizations.organization import Organization, is_configuration_log
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
 from chalicelib.http.cors import CrossOriginChalice
@@ -123,7 +123,7 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: Any) -> None:
-    """Do the work of all organizations whose time has come: close jobs that have been silent for too long."""
+    """Do the work of all organizations whose time has come: close silent jobs, raise the alarms of expectations."""
     del event
     due = get_components().consumers.due
 
@@ -187,8 +187,8 @@ def _consume(
             server,
             components.stores.log,
             views,
-            # The directory is kept completely.
-            None if server == DIRECTORY_SERVER else retention.boundary(server).head,
+            # The directory and the configuration are kept completely.
+            None if is_configuration_log(server) else retention.boundary(server).head,
             report_lag,
             has_time=has_time,
             sizes=_RUN_SIZES,

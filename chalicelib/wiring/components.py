@@ -16,7 +16,11 @@ from chalicelib.services.admin.sign_in import SignIn
 from chalicelib.services.consumers.consumer import ClaimingConsumer
 from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.expectations import expectation_alarms
+from chalicelib.services.expectations.expectation_alarms import ExpectationAlarms
+from chalicelib.services.expectations.fold_store import FoldStore
 from chalicelib.services.expectations.registry import ExpectationRegistry
+from chalicelib.services.expectations.status import ExpectationStatuses
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
@@ -104,6 +108,14 @@ class PingServices:
 
 
 @dataclass(frozen=True, slots=True)
+class ExpectationServices:
+    """Configure when jobs are expected to run, and report how it goes."""
+
+    registry: ExpectationRegistry
+    statuses: ExpectationStatuses
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationServices:
     """Match events to observers and deliver messages about them."""
 
@@ -135,6 +147,7 @@ class Components:
     consumers: ConsumerServices
     jobs: JobServices
     pings: PingServices
+    expectations: ExpectationServices
     notifications: NotificationServices
     auth: AuthServices
 
@@ -181,25 +194,30 @@ def build_components(
     create_mailer: Callable[[], Mailer],
 ) -> Components:
     jobs = _build_job_services(settings, clock, measure, log)
+    expectation_registry = ExpectationRegistry(stores.log, log.appender)
+    folds = FoldStore(log.reader, log.stored_retention)
+    alarms = ExpectationAlarms(expectation_registry, folds, log.publisher)
     keys = PingKeyRegistry(stores.log, log.appender, log.organizations)
-    expectations = ExpectationRegistry(stores.log, log.appender)
     return Components(
         settings=settings,
         clock=clock,
         measure=measure,
         stores=stores,
         log=log,
-        consumers=_build_consumer_services(settings, clock, stores, log),
+        consumers=_build_consumer_services(settings, clock, stores, log, alarms),
         jobs=jobs,
-        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher, expectations)),
+        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher, expectation_registry)),
+        expectations=ExpectationServices(expectation_registry, ExpectationStatuses(expectation_registry, folds, clock)),
         notifications=_build_notification_services(stores, log, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
 
-def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
+def _build_consumer_services(
+    settings: Settings, clock: Clock, stores: Stores, log: LogServices, alarms: ExpectationAlarms
+) -> ConsumerServices:
     timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
-    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
+    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts, expectation_alarms.KIND: alarms})
     return ConsumerServices(projector(stores.views, stores.has_copies_in_views, due.enter), due)
 
 

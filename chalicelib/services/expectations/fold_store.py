@@ -57,7 +57,7 @@ class FoldStore:
     def load(self, server: int, configured: Configured, head: Head, limit: int = MAX_FOLDED_COMMITS) -> LoadedFold:
         """The fold of the events up to `head`, or of about `limit` commits more than are stored."""
         record = self._record(server, configured.name)
-        fold, start = self._start(server, configured, record)
+        fold, start = self._start(configured, record, head)
         selection = relevant_events(configured.name, configured.versions[fold.index :])
         position, count, has_events = start, 0, False
         for commit in self.reader.commits_after(start, selection).commits:
@@ -94,22 +94,28 @@ class FoldStore:
             self.forget(server, name)
             return None
 
-    def _start(self, server: int, configured: Configured, record: Record | None) -> tuple[ExpectationFold, Head]:
+    def _start(self, configured: Configured, record: Record | None, head: Head) -> tuple[ExpectationFold, Head]:
         """The stored fold and its position, or a new fold and where to begin."""
-        boundary = self.retention.boundary(server)
+        boundary = self.retention.boundary(head.server)
         if record is not None:
             data = from_json(record.data)
-            position = Head(server, *data["position"])
+            position = Head(head.server, *data["position"])
             fold = fold_json.from_json(configured.versions, data["fold"])
-            is_current = data["created"] == configured.created and position.session >= boundary.head.session
-            if fold is not None and is_current:
+            is_in_log = boundary.head.session <= position.session <= head.session
+            if fold is not None and is_in_log and data["created"] == configured.created:
                 return fold, position
         fold = ExpectationFold(configured.versions, boundary.event_id)
-        return fold, self.reader.position_at(server, fold.time_us)
+        return fold, self.reader.position_at(head.server, fold.time_us)
 
     @property
     def views(self) -> Views:
         return self.reader.views
+
+
+def delete_folds(server: int, views: Views) -> None:
+    """Delete all records of a log, because its end was replaced."""
+    while views.drop(_view(server)):
+        pass
 
 
 def relevant_events(name: str, versions: Sequence[Version]) -> AnySelection:

@@ -68,7 +68,7 @@ class PingRecorder:
     def __init__(self, reader: LogReader, publisher: JobPublisher, expectations: ExpectationRegistry) -> None:
         self._reader = reader
         self._publisher = publisher
-        self.expectations = expectations
+        self._expectations = expectations
         self._numbers = publisher.numbers
 
     def record(self, server: int, ping: Ping, key_name: str, idempotency_key: str | None = None) -> RecordedPing:
@@ -120,7 +120,7 @@ class PingRecorder:
 
     def _is_expected(self, server: int, job_type: str) -> bool:
         """Whether an expectation names the type."""
-        return any(each.expectation.type == job_type for each in self.expectations.load(server).values())
+        return any(each.expectation.type == job_type for each in self._expectations.load(server).values())
 
     def _open_run(self, server: int, state: State | None, ping: Ping) -> Run | None:
         """The open run that the ping is about: the latest with its rid, and on its node if it names one."""

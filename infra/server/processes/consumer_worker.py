@@ -87,9 +87,9 @@ class ConsumerWorker:
     def _consume(self, server: int) -> None:
         """Run all consumers of a log."""
         last_session = self.grown_logs.last_sessions[server]
-        if server == DIRECTORY_SERVER:
+        if is_configuration_log(server):
             self._project(server, self.components.stores.log, None)
-        elif not is_configuration_log(server):
+        else:
             log = CachedCommitReader(self.components.stores.log)
             expired = self._expired(server)
             # Observers come first: commits that they have not seen must not be deleted.

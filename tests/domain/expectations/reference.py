@@ -187,7 +187,7 @@ def _overdue_alarms(parts: Sequence[Segment], runs: Sequence[ReferenceRun], now:
 def _first_excess(parts: Sequence[Segment], limit: str, since: int, until: int, now: int) -> int | None:
     """The first time at which a version says that it takes too long since `since`, before `until`."""
     for part in parts:
-        allowed = getattr(part.expectation, limit)
+        allowed: float | None = getattr(part.expectation, limit)
         if allowed is None or part.expectation.paused:
             continue
         due = max(since + round(allowed * S), part.start)

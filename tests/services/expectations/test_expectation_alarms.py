@@ -1,7 +1,8 @@
 """Alarms of expectations: each is appended once, at its time, whatever crashes or is lost."""
 
 from collections import Counter
-from contextlib import suppress
+from contextlib import closing, suppress
+from pathlib import Path
 
 import pytest
 
@@ -279,6 +280,19 @@ def test_alarms_follow_log_if_retention_deleted_history(local: ExpectationLog) -
     local.advance_s(10)
     local.publish(finish(4))
     assert kinds(local) == []
+
+
+def test_record_ahead_of_log_is_not_used(local: ExpectationLog, sqlite_views: Views, tmp_path: Path) -> None:
+    """An older copy of the log was restored."""
+    with closing(Database(tmp_path / "copy.sqlite")) as database:
+        copy = ExpectationLog(SqliteLog(database), sqlite_views, local.world)
+        for jobs in (local, copy):
+            jobs.put(every="1h")
+        for job in range(3):
+            local.advance_s(HOUR)
+            local.publish(create(job))
+            local.work()
+        assert kinds(copy) == ["missed", "missed"]
 
 
 def test_idle_expectation_reads_log_only_when_due(local: ExpectationLog) -> None:

@@ -76,7 +76,7 @@ def test_starts_and_ends_at_once_leave_no_run_twice(processes: tuple[Components,
 
 def test_expected_name_needs_no_create(processes: tuple[Components, Components], server: int) -> None:
     first, second = processes
-    expectations = second.pings.recorder.expectations
+    expectations = second.expectations.registry
     expectations.put(server, "nightly", Expectation(type="backup", every=86_400.0))
     assert first.pings.recorder.record(server, Ping("backup", START), "cron").is_new_name is False
     with pytest.raises(NotFound, match="no job of the type 'restore'"):
@@ -85,7 +85,7 @@ def test_expected_name_needs_no_create(processes: tuple[Components, Components],
 
 def test_name_of_deleted_expectation_is_unknown(processes: tuple[Components, Components], server: int) -> None:
     first, second = processes
-    expectations = second.pings.recorder.expectations
+    expectations = second.expectations.registry
     expectations.put(server, "nightly", Expectation(type="backup", every=86_400.0))
     expectations.delete(server, "nightly")
     with pytest.raises(NotFound, match="add create=1"):
