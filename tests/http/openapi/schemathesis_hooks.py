@@ -43,6 +43,7 @@ UNDESCRIBED_RULES = {
     "limit must be positive: a stream": "a negative limit, which is invalid only if Accept asks for a stream",
     "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
     ", not to server ": "the log that contains an event",
+    "there is no number after": "the greatest id of a job in the log",
     "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
     "is not a mail address": "the maximum length of an address",
     "a filter is an expression": "the syntax of Jinja expressions",
