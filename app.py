@@ -25,6 +25,7 @@ from chalicelib.http.routes import (
 )
 from chalicelib.http.routes.calm import alerts
 from chalicelib.http.routes.monitoring import expectations
+from chalicelib.http.routes.pings import ping_keys, pings
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -54,6 +55,8 @@ for blueprint in (
     alerts,
     previews,
     expectations,
+    ping_keys,
+    pings,
     reports,
     organizations,
     system,

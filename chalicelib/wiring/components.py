@@ -44,6 +44,8 @@ from chalicelib.services.notifications.inbox import Inbox, ReadMarks
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
+from chalicelib.services.pings.ping_keys import PingKeyRegistry
+from chalicelib.services.pings.ping_recorder import PingRecorder
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -116,6 +118,14 @@ class JobServices:
 
 
 @dataclass(frozen=True, slots=True)
+class PingServices:
+    """Verify ping keys, and record pings."""
+
+    keys: PingKeyRegistry
+    recorder: PingRecorder
+
+
+@dataclass(frozen=True, slots=True)
 class ExpectationServices:
     """Configure when jobs are expected to run, and report how it goes."""
 
@@ -159,6 +169,7 @@ class Components:
     log: LogServices
     consumers: ConsumerServices
     jobs: JobServices
+    pings: PingServices
     expectations: ExpectationServices
     notifications: NotificationServices
     auth: AuthServices
@@ -205,6 +216,7 @@ def build_components(
     log: LogServices,
     create_mailer: Callable[[], Mailer],
 ) -> Components:
+    jobs = _build_job_services(settings, clock, measure, log)
     observers, states = ObserverRegistry(stores.log, log.appender), CalmStates(stores.progress)
     expectations, folds = ExpectationRegistry(stores.log, log.appender), FoldStore(log.reader, log.stored_retention)
     consumers = _build_consumer_services(
@@ -216,6 +228,7 @@ def build_components(
         HeldMessages(observers, states, stores.log, stores.outbox),
     )
     calm = CalmDecisions(states, consumers.held, _lazy_event_filter(settings, log))
+    keys = PingKeyRegistry(stores.log, log.appender, log.organizations)
     return Components(
         settings=settings,
         clock=clock,
@@ -223,7 +236,8 @@ def build_components(
         stores=stores,
         log=log,
         consumers=consumers,
-        jobs=_build_job_services(settings, clock, measure, log),
+        jobs=jobs,
+        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher, expectations)),
         expectations=ExpectationServices(expectations, ExpectationStatuses(expectations, folds, clock)),
         notifications=_build_notification_services(clock, stores, log, observers, calm, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),

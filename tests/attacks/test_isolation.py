@@ -93,6 +93,14 @@ ROUTES: dict[tuple[str, str], Route] = {
         "/organizations/{org}/pushy/job_status_feed/p1", FOR_READERS, headers=SSE
     ),
     ("GET", "/reports"): Route("/reports", FOR_READERS),
+    ("GET", "/ping-keys"): Route("/ping-keys", (403, 403, 403, 200)),
+    ("PUT", "/ping-keys/{name}"): Route("/ping-keys/-", (403, 403, 403, 400)),
+    ("DELETE", "/ping-keys/{name}"): Route("/ping-keys/unknown", (403, 403, 403, 404)),
+    **{
+        (method, f"/ping/{{key}}/{{name}}{end}"): Route(f"/ping/victim.guessed/backup{suffix}", (404, 404, 404, 404))
+        for method in ("GET", "HEAD", "POST")
+        for end, suffix in (("", "?create=1"), ("/{signal}", "/start?create=1"))
+    },
     ("POST", "/reports/{name}/link"): Route("/reports/report/link", FOR_READERS),
     ("GET", "/system"): Route("/system", FOR_READERS),
 }

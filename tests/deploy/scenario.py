@@ -47,6 +47,7 @@ def play(annals: Installation) -> None:
     read(annals)
     manage_observers(annals)
     be_calm(annals)
+    ping(annals)
     annals.call("clean", SCHEDULED)
     export(annals)
     report(annals)
@@ -205,6 +206,21 @@ def _held_messages() -> list[str]:
     """The deadlines of held messages."""
     views = wiring.get_components().stores.views
     return [record.item for record in views.range(DUE_VIEW, "", MAX_CHARACTER) if f"/{KIND}/" in record.item]
+
+
+def ping(annals: Installation) -> None:
+    """Every path of a ping, with a new key."""
+    key = annals.request("PUT", "/ping-keys/{name}", status=201, name="cron")["key"]
+    annals.request("GET", "/ping-keys")
+    success = partial(annals.request, route="/ping/{key}/{name}", key=key, name="nightly")
+    signal = partial(annals.request, route="/ping/{key}/{name}/{signal}", key=key, name="nightly")
+    success("GET", query={"create": "1"}, status=201)
+    for method in ("GET", "HEAD", "POST"):
+        signal(method, signal="start")
+        signal(method, signal="log")
+        success(method)
+    annals.request("DELETE", "/ping-keys/{name}", name="cron")
+    success("POST", status=404)
 
 
 def read_without_views(annals: Installation) -> None:

@@ -31,6 +31,8 @@ VALUES = {
     "job": ("1",),
     "name": ("x",),
     "user": ("anna",),
+    "key": ("org.secret",),
+    "signal": ("start", "0"),
 }
 CONDITION: dict[str, Any] = {"failIfEventsMatch": {"types": [["never"]]}, "after": 0}
 EVENTS = [{"type": ["a"]}]

@@ -35,7 +35,10 @@ QUERY: Mapping[str, str] = {
     "result": "In lists and with `brief=yes`: return only objects that ended with this result, or job types whose last"
     " run did.",
     "type": "With `brief=yes`: return only jobs of this type.",
-    "node": "With `brief=yes`: return only objects on this node.",
+    "node": "With `brief=yes`: return only objects on this node. In a ping: the node of the job. Default: any node for"
+    " an open run, and `ping` for a new one.",
+    "rid": "The client's id of the run, a UUID: pings with the same one are about the same run.",
+    "create": "`1`: the name may be new. Otherwise there must have been a job of this type.",
     "author": "With `brief=yes`: return only jobs and job sets with this `props.author`, or push jobs of this user.",
     "since": "With `brief=yes`: return only objects that last changed at or after this time.",
     "until": "With `brief=yes`: return only objects that last changed before this time.",
@@ -72,6 +75,10 @@ PATHS: Mapping[str, str] = {
     "reports name": "The name of a report.",
     "silence": "The id of a silence.",
     "user": "The user's name, as in the token's `sub`.",
+    "pings key": "The text of a ping key.",
+    "pings name": "The type of the job.",
+    "ping keys name": "The name of a ping key.",
+    "signal": "`start`, `fail`, `log`, or an exit status from 0 to 255.",
 }
 """By parameter name, or by tag and parameter name."""
 
@@ -84,6 +91,8 @@ TAGS: Mapping[str, str] = {
     "push jobs": "The feeds of push jobs, and the jobs themselves.",
     "observers": "Rules that notify people of events, their deliveries, silences, and the inbox.",
     "expectations": "When jobs should run, and for how long. What does not happen as expected becomes an event.",
+    "pings": "URLs for jobs that only fetch a URL, as on Healthchecks.io.",
+    "ping keys": "Keys in the URLs of pings.",
     "reports": "The report pages that Spark creates from the history.",
     "console": "The web console, its files, and the signed-in user.",
     "installation": "Organizations, and the status of the installation.",
@@ -95,9 +104,10 @@ PROBLEMS: Mapping[int, str] = {
     403: "The caller is not in the organization or lacks the group.",
     404: "The requested object does not exist, or the organization has not been created.",
     406: "The response is not available in a format that `Accept` allows.",
-    409: "An event matches the append condition. `eventId` identifies it. Nothing was written.",
+    409: "An event matches the append condition, and `eventId` identifies it, or the name is taken."
+    " Nothing was written.",
     413: "The request exceeds a limit: 1,000 events, or 350 KB of events. Nothing was written.",
-    415: "The body is not JSON.",
+    415: "The body is not JSON, or is encoded.",
     422: "The `Idempotency-Key` was already used with a different request. Nothing was written.",
     500: "Internal error. The server logged the details.",
     502: "A notification channel did not accept a message.",

@@ -22,6 +22,8 @@ _PAGER = {
     "config": {"url": "https://example.org/hooks/annals"},
 }
 _ORDER = "/folder/chain,117"
+_PING = {"key": "local.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "name": "backup"}
+_RUN = {"rid": "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278"}
 
 EXAMPLES = (
     Example("post_events", body={"events": [_DEPLOYED]}, headers={"Idempotency-Key": "deploy-4f2a"}, status=201),
@@ -169,6 +171,15 @@ EXAMPLES = (
     Example("get_expectations", query={"limit": "10"}),
     Example("get_expectation", path={"name": "nightly-backup"}),
     Example("delete_expectation", path={"name": "nightly-backup"}),
+    Example("put_ping_key", path={"name": "cron"}, status=201),
+    Example("get_ping_keys"),
+    Example("ping_success_get", path=_PING, query={"create": "1"}, status=404),
+    Example("ping_success_head", path=_PING, query={"node": "n1"}, status=404),
+    Example("ping_success_post", path=_PING, query=_RUN, body="12 tables saved", status=404),
+    Example("ping_signal_get", path={**_PING, "signal": "start"}, query={**_RUN, "create": "1"}, status=404),
+    Example("ping_signal_head", path={**_PING, "signal": "0"}, status=404),
+    Example("ping_signal_post", path={**_PING, "signal": "fail"}, query=_RUN, body="no space left", status=404),
+    Example("delete_ping_key", path={"name": "cron"}),
     Example("get_objects", path={"collection": "job"}, query={"brief": "yes", "limit": "10", "search": "backup"}),
     Example("get_objects_at_path", path={"collection": "job", "path": "4800"}, query={"at": "9007199254740991"}),
     Example("get_reports"),

@@ -65,7 +65,9 @@ def _response(status: int, content: JsonSchema, doc: RouteDoc) -> JsonSchema:
     headers = (
         {"Preference-Applied": "The preference from `Prefer` that was applied."} if "Prefer" in doc.headers else {}
     )
-    if status == HTTPStatus.OK and "Idempotency-Key" in doc.headers:
+    if status == HTTPStatus.OK and "Idempotency-Key" in doc.headers and status not in doc.responses:
+        headers["Idempotent-Replayed"] = "`true` if this `Idempotency-Key` was used before. Nothing was written."
+    elif status == HTTPStatus.OK and "Idempotency-Key" in doc.headers:
         response["description"] = "Nothing was written: the request had no events, or an earlier request wrote them."
         headers["Idempotent-Replayed"] = "`true` if this `Idempotency-Key` was used before."
     if headers:

@@ -87,25 +87,25 @@ class JobPlanner:
         self._monotonic = monotonic
         self._known_jobs: set[tuple[int, str]] = set()
         self._jobset_states = JobSetStates(reader, monotonic)
-        self._numbers = JobNumbers(reader)
+        self.numbers = JobNumbers(reader)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
-        numbered, assigned = self._numbers.assign(server, events)
+        numbered, assigned = self.numbers.assign(server, events)
         if assigned is None:
             return self._plan(server, events, condition)
         try:
             _check_after(condition, assigned.event_id)
             plan = self._plan(server, numbered, condition)
         except BaseException:
-            self._numbers.release(assigned)
+            self.numbers.release(assigned)
             raise
         return replace(plan, condition=both_conditions(plan.condition, assigned.condition), numbers=assigned)
 
     def release_numbers(self, plan: PublishPlan) -> None:
         """Make the numbers of a plan that was not written available again."""
         if plan.numbers is not None:
-            self._numbers.release(plan.numbers)
+            self.numbers.release(plan.numbers)
 
     def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         job_keys = self._existing_jobs(server, events)

@@ -1,5 +1,6 @@
 """Hooks for Schemathesis: names of existing objects, formats of feeds, and rules that no schema can state."""
 
+import os
 import re
 import zlib
 from collections.abc import MutableMapping
@@ -16,6 +17,7 @@ from chalicelib.domain.expectations import expectation
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.organizations import organization
+from chalicelib.domain.pings import ping_key
 from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
 from tests.http.openapi.response_checks import deviations
 
@@ -42,6 +44,7 @@ UNDESCRIBED_RULES = {
     "limit must be positive: a stream": "a negative limit, which is invalid only if Accept asks for a stream",
     "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
     ", not to server ": "the log that contains an event",
+    "there is no number after": "the greatest id of a job in the log",
     "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
     "is not a mail address": "the maximum length of an address",
     "until must be later than now": "a time in the future",
@@ -67,11 +70,11 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     rest of it is validated.
     """
     del context, kwargs
-    _replace_valid(
-        case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(repr(case.body).encode()):x}"
-    )
+    request = repr((case.body, case.path_parameters, case.query))
+    _replace_valid(case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(request.encode()):x}")
     _replace_valid(case.headers, "X-Organization", organization.NAME_PATTERN, ORGANIZATION)
     _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
+    _replace_valid(case.path_parameters, "key", ping_key.KEY_PATTERN, os.environ["PING_KEY"])
     if case.operation.definition.raw["operationId"] in NEEDS_OBSERVER and _is_stateless(case):
         _replace_valid(case.path_parameters, "name", observer.NAME_PATTERN, OBSERVER)
     if case.operation.definition.raw["operationId"] == "get_expectation" and _is_stateless(case):

@@ -27,6 +27,7 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "push_job": "one object, without a list of objects. Its events can be read in pages",
     "get_observer_presets": "a constant",
     "get_openapi": "a constant",
+    "get_ping_keys": "an organization has at most 100 ping keys",
 }
 """By operation id."""
 

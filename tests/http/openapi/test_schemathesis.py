@@ -56,18 +56,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
         member = server.member("local")
         assert member.request("PUT", "/observers/ops", json=OBSERVER).status_code == 201
         assert member.request("PUT", "/expectations/nightly", json=EXPECTATION).status_code == 201
-        yield run_schemathesis(member, directory)
+        pinging = server.member("pings")
+        pinging.create()
+        key = pinging.request("PUT", "/ping-keys/ops").json()["key"]
+        yield run_schemathesis(member, directory, key)
         assert server.process.poll() is None, server.output
 
 
-def run_schemathesis(member: Member, directory: Path) -> Run:
+def run_schemathesis(member: Member, directory: Path, ping_key: str) -> Run:
     """Run with a fixed seed."""
     url, report = f"{member.server.url}/openapi.json", directory / "report.json"
     options = ["--config-file", str(CONFIGURATION), "run", url, "--report-json-path", str(report)]
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", *options],
         cwd=directory,
-        env={"TOKEN": member.token, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        env={"TOKEN": member.token, "PING_KEY": ping_key, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT_S,
