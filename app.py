@@ -23,8 +23,7 @@ from chalicelib.http.routes import (
     reports,
     system,
 )
-from chalicelib.http.routes.calm import alerts
-from chalicelib.http.routes.monitoring import expectations
+from chalicelib.http.routes.monitoring import alerts, expectations
 from chalicelib.http.routes.pings import ping_keys, pings
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
