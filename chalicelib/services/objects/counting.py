@@ -28,10 +28,8 @@ def count_objects(reader: LogReader, server: int, collection: str, boundary: Ret
         # The head is read after the root, which is therefore not newer.
         head = reader.log.head(server)
         tail = ListTail.read(collection, checkpoint.head, head.session, checkpoint, reader, boundary)
-        current = [summary for _, summary in tail.objects_at(head.session)]
-        # The numbers in the root include the changes up to its version.
-        counted = [summary for _, summary in tail.objects_at(max(checkpoint.head.session, root.version))]
-        return head.last_event_id, root.recount(current, counted)
+        current = (summary for _, summary in tail.objects_at(head.session))
+        return head.last_event_id, tail.recount(root, current)
 
     try:
         _, (event_id, root) = reader.read_views(server, read)

@@ -194,9 +194,7 @@ class _ListPage:
         page = self._fill(matches, head, checkpoint, base)
         if not self._filter.counts_everything:
             return page
-        # The numbers in the root include the changes up to its version.
-        counted = (summary for _, summary in tail.objects_at(max(base, root.version)))
-        counts = root.recount((summary for _, summary in changed), counted)
+        counts = tail.recount(root, (summary for _, summary in changed))
         return replace(page, counts=_positive(counts.states), results=_positive(counts.results))
 
     def _continue(self, checkpoint: Checkpoint, head: Head, cursor: ListCursor) -> ObjectList:
