@@ -16,7 +16,8 @@ from chalicelib.domain.views.list_index import ROOT_ITEM, Entry, Root, decode_le
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.projection import group_by_object
 from chalicelib.domain.views.record import Checkpoint, list_view, objects_view
-from chalicelib.services.objects.past_views import ObjectRange, PastViews, commits_between
+from chalicelib.services.objects.object_range import ObjectRange
+from chalicelib.services.objects.past_views import PastViews, commits_between
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
