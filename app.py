@@ -23,6 +23,7 @@ from chalicelib.http.routes import (
     reports,
     system,
 )
+from chalicelib.http.routes.calm import alerts
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -49,6 +50,7 @@ for blueprint in (
     objects,
     push_jobs,
     observers,
+    alerts,
     previews,
     reports,
     organizations,
@@ -114,20 +116,21 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
         components.clock,
         context.get_remaining_time_in_millis,
         components.measure,
+        components.notifications.failures.report,
     )
     return sqs.partial_batch_response(failed)
 
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: Any) -> None:
-    """Do the work of all organizations whose time has come: close jobs that have been silent for too long."""
+    """Do the work of all organizations whose time has come: close silent jobs, send held messages."""
     del event
-    due = get_components().consumers.due
+    indexes = get_components().consumers.due_indexes
 
     def has_time() -> bool:
         return bool(context.get_remaining_time_in_millis() > MIN_REMAINING_MS)
 
-    while has_time() and due.run(has_time, on_error=raise_all):
+    while has_time() and any(due.run(has_time, on_error=raise_all) for due in indexes):
         pass
 
 

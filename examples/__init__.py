@@ -1,1 +1,1 @@
-"""Example programs: a Lambda function, a cron job, a workflow runner."""
+"""Example programs: a Lambda function and a workflow runner, and configurations that use `annals run`."""

@@ -177,7 +177,7 @@ def test_skips_only_for_missing_programs_or_disk() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
     }
-    conftests = {f"tests/{name}/conftest.py" for name in ("http/openapi", "client", "clients", "console")}
+    conftests = {f"tests/{name}/conftest.py" for name in ("http/openapi", "client", "clients", "console", "webhooks")}
     assert skips <= {*conftests, "tests/conftest.py", "tests/faults/disks.py"}
 
 

@@ -8,38 +8,46 @@ with Annals("http://127.0.0.1:8000", token) as annals:
 ```
 """
 
-from annals_client.asynchronous import AsyncAnnals
-from annals_client.errors import (
-    AnnalsError,
-    BadRequest,
-    ConditionFailed,
-    KeyReused,
-    NotAllowed,
-    NotFound,
-    Refused,
-    Torn,
-    Unavailable,
-    Unexpected,
-)
-from annals_client.synchronous import Annals
-from annals_client.values import (
-    Binary,
-    Condition,
-    Event,
-    Failure,
-    Id,
-    Item,
-    Json,
-    Me,
-    Newest,
-    NewEvent,
-    Observer,
-    Published,
-    Replayed,
-    Report,
-    Snapshot,
-    System,
-)
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from annals_client.asynchronous import AsyncAnnals
+    from annals_client.errors import (
+        AnnalsError,
+        BadRequest,
+        ConditionFailed,
+        KeyReused,
+        NotAllowed,
+        NotFound,
+        Refused,
+        Torn,
+        Unavailable,
+        Unexpected,
+    )
+    from annals_client.synchronous import Annals
+    from annals_client.values import (
+        Binary,
+        Condition,
+        DeliveryEntry,
+        Event,
+        Failure,
+        Id,
+        InboxMessage,
+        InboxStatus,
+        Item,
+        Json,
+        Me,
+        Mute,
+        Newest,
+        NewEvent,
+        Observer,
+        Published,
+        Replayed,
+        Report,
+        Snapshot,
+        System,
+    )
 
 __all__ = [
     "Annals",
@@ -49,13 +57,17 @@ __all__ = [
     "Binary",
     "Condition",
     "ConditionFailed",
+    "DeliveryEntry",
     "Event",
     "Failure",
     "Id",
+    "InboxMessage",
+    "InboxStatus",
     "Item",
     "Json",
     "KeyReused",
     "Me",
+    "Mute",
     "NewEvent",
     "Newest",
     "NotAllowed",
@@ -71,3 +83,29 @@ __all__ = [
     "Unavailable",
     "Unexpected",
 ]
+
+_CLIENTS = {"Annals": "synchronous", "AsyncAnnals": "asynchronous"}
+_ERRORS = frozenset(
+    (
+        "AnnalsError",
+        "BadRequest",
+        "ConditionFailed",
+        "KeyReused",
+        "NotAllowed",
+        "NotFound",
+        "Refused",
+        "Torn",
+        "Unavailable",
+        "Unexpected",
+    )
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `annals run` must start its command before httpx is imported."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = _CLIENTS.get(name) or ("errors" if name in _ERRORS else "values")
+    value = getattr(import_module(f"{__name__}.{module}"), name)
+    globals()[name] = value
+    return value

@@ -123,6 +123,7 @@ def parse_published(document: Mapping[str, Any], is_repeated: bool) -> Published
         ignored=tuple(Ignored(**ignored) for ignored in document.get("ignored", ())),
         is_repeated=is_repeated,
         position=document.get("position"),
+        ids=tuple(document.get("ids", ())),
     )
 
 

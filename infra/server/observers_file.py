@@ -46,11 +46,22 @@ def apply_observers_file(path: Path, server: int, components: Components) -> int
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from error
     validator = build_validator(components.settings)
+    registry = components.notifications.observers
     for name, configuration in content.observers.items():
         try:
-            validator.check(configuration)
+            complete = registry.with_stored_secrets(server, check_name(name), configuration)
+            validator.check(complete)
+            _check_secret(complete)
         except BadInput as error:
             raise BadInput(f"{path}: {name}: {error}") from error
-        components.notifications.observers.put(server, check_name(name), configuration)
+        registry.put(server, name, complete)
     components.notifications.observers.configure_jobs(server, content.jobs)
     return len(content.observers)
+
+
+def _check_secret(configuration: Configuration) -> None:
+    """A generated secret could not be shown, so the file has to contain it."""
+    if configuration.channel == "webhook" and "secret" not in configuration.config:
+        raise BadInput(
+            "config.secret: a webhook needs one; for example 'whsec_' and the output of openssl rand -base64 32"
+        )

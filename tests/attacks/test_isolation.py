@@ -73,6 +73,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/jobscheduler/master/api/{collection}/{path+}"): Route(
         "/jobscheduler/master/api/order/chain,1", FOR_READERS
     ),
+    ("GET", "/observer-presets"): Route("/observer-presets", FOR_READERS),
     ("GET", "/observers"): Route("/observers", FOR_READERS),
     ("GET", "/observers/{name}"): Route("/observers/watch", HIDDEN_FROM_READERS),
     ("PUT", "/observers/{name}"): Route("/observers/watch", FOR_ADMINS, WATCH),

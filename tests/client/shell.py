@@ -66,4 +66,6 @@ class Shell:
 def shell_for(member: Member, url: str | None = None) -> Shell:
     path = f"{BIN}:{os.environ['PATH']}"
     environment = {"PATH": path, "ANNALS_URL": url or member.server.url, "ANNALS_TOKEN": member.token, "TZ": "UTC"}
-    return Shell({**environment, "NO_PROXY": "127.0.0.1"})
+    # The client under test may be that of another working tree.
+    python_path = {name: os.path.abspath(os.environ[name]) for name in ("PYTHONPATH",) if name in os.environ}  # noqa: PTH100
+    return Shell({**environment, **python_path, "NO_PROXY": "127.0.0.1"})

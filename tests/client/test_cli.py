@@ -215,6 +215,8 @@ def test_observers_put_replay_delete(shell: Shell, member: Member) -> None:
         shell, "replay", "ops", "--since", "1h"
     )
     assert shell.annals("observers", "failures", "ops", "--json").values == []
+    assert shell.annals("observers", "deliveries", "ops").lines[0].split()[:3] == ["at", "state", "address"]
+    assert shell.annals("observers", "deliveries", "ops", "--json", "-n", "0").values == []
     assert shell.annals("observers", "retry", "ops", "--json").values == [{"retried": 0}]
     assert shell.annals("observers", "delete", "ops").out == "ops is deleted\n"
     assert shell.annals("observers", "show").code == 2

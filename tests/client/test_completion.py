@@ -18,6 +18,7 @@ from tests.client.shell_completion import CompletionFunction
         ("annals query lat", "latest"),
         ("annals follow --ty", "--types"),
         ("annals completion z", "zsh"),
+        ("annals run --ti", "--timeout"),
     ],
 )
 @pytest.mark.parametrize("shell_name", SHELLS)

@@ -1,5 +1,6 @@
 """The programs in examples/ work."""
 
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -7,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from examples import lambda_function
 from tests.client.shell import Shell
@@ -32,21 +34,20 @@ def test_lambda_repeated_notification_publishes_once(member: Member, monkeypatch
     assert stored[0]["sourceTimestamp"] == "2026-11-04T11:07:36.606000Z"
 
 
-@pytest.mark.parametrize(("command", "code", "state"), [("true", 0, "finished"), ("exit 7", 7, "failed")])
-def test_cron_job_publishes_result_of_command(
-    command: str, code: int, state: str, shell: Shell, member: Member
+@pytest.mark.parametrize("code", [0, 7])
+@pytest.mark.parametrize("example", ["crontab", "backup.service", "github-actions.yaml", "kubernetes-cronjob.yaml"])
+def test_example_of_annals_run_reports_the_job(
+    example: str, code: int, shell: Shell, member: Member, tmp_path: Path
 ) -> None:
-    done = _run(shell, str(EXAMPLES / "cron-job.sh"), "backup", "bash", "-c", command)
-    events = member.read_log()["events"]
-    assert (done.returncode, done.stderr) == (code, "")
-    assert [event["type"] for event in events] == [["cron", "started", "backup"], ["cron", state, "backup"]]
-    assert events[1]["payload"]["data"]["code"] == code
-
-
-def test_cron_job_without_token_runs_command(shell: Shell, tmp_path: Path) -> None:
-    without_token = Shell({**shell.environment, "ANNALS_TOKEN": ""})
-    assert _run(without_token, str(EXAMPLES / "cron-job.sh"), "backup", "touch", str(tmp_path / "done")).returncode == 0
-    assert (tmp_path / "done").exists()
+    program = tmp_path / "backup-orders"
+    program.write_text(f'#!/bin/sh\necho "$@"\nexit {code}\n')
+    program.chmod(0o755)
+    environment = {**shell.environment, "PATH": f"{tmp_path}:{shell.environment['PATH']}"}
+    done = _run(Shell({**environment, "XDG_STATE_HOME": str(tmp_path)}), *_annals_run_command(EXAMPLES / example))
+    assert (done.returncode, done.stdout, done.stderr) == (code, "--full\n", "")
+    job = member.get("/objects/job/1").json()
+    assert (job["type"], job["result"]) == ("backup", {"success": str(int(code == 0)), "message": f"exit code {code}"})
+    assert [line["message"] for line in job["logs"]] == ["--full"]
 
 
 def test_runners_concurrent_run_each_push_once(shell: Shell, member: Member) -> None:
@@ -88,6 +89,22 @@ def _run(shell: Shell, *command: str) -> "subprocess.CompletedProcess[str]":
         check=False,
         timeout=TIMEOUT_S * 4,
     )
+
+
+def _annals_run_command(example: Path) -> list[str]:
+    """The command that an example runs."""
+    text = example.read_text()
+    match example.suffix, yaml.safe_load(text) if example.suffix == ".yaml" else None:
+        case _, {"jobs": {"backup": {"steps": [*_, {"run": command}]}}}:
+            return shlex.split(command)
+        case _, {"spec": {"jobTemplate": {"spec": {"template": {"spec": {"containers": [{"command": command}]}}}}}}:
+            return list(command)
+        case ".service", _:
+            [command] = [line for line in text.splitlines() if line.startswith("ExecStart=")]
+            return shlex.split(command.removeprefix("ExecStart="))
+        case _:
+            [command] = [line for line in text.splitlines() if line.startswith("0 3 ")]
+            return shlex.split(command)[5:]
 
 
 def _record(key: str, sequencer: str) -> dict[str, Any]:

@@ -34,11 +34,6 @@ MAX_COUNTED_TYPE_LENGTH = 40
 OTHERS = "…"
 """Counts the objects of all other states, or types."""
 
-NUMBER_END = 2**53
-"""Objects with numbers, such as jobs, have smaller ones."""
-MAX_DIGITS = 16
-"""Number of digits of `NUMBER_END`."""
-
 _TERM_BITS = 128
 
 
@@ -183,10 +178,6 @@ class Root:
                     types[name] = types.get(name, 0) + sign
         return replace(self, states=states, results=results, types=types)
 
-    def with_paths(self, paths: Iterable[str]) -> Self:
-        """The root after changes of the objects with these paths."""
-        return replace(self, greatest_number=max((self.greatest_number, *map(number_in_path, paths))))
-
     @property
     def object_count(self) -> int:
         return sum((self.states or {}).values())
@@ -198,13 +189,6 @@ class Root:
         while last >> (NODE_BITS * level):
             level += 1
         return level
-
-
-def number_in_path(path: str) -> int:
-    """The number of an object whose path is `/<number>`. 0 for other paths, and for numbers that no object can have."""
-    digits = path[1:]
-    number = int(digits) if len(digits) <= MAX_DIGITS and digits.isascii() and digits.isdecimal() else 0
-    return number if number < NUMBER_END else 0
 
 
 def item_name(level: int, index: int) -> str:

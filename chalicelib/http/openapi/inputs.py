@@ -40,6 +40,7 @@ _PATH_SCHEMAS: dict[str, JsonSchema] = {
     "objects collection": {"type": "string", "enum": list(vocabularies.collections())},
     "JobScheduler collection": {"type": "string", "enum": [*_SCHEDULER_COLLECTIONS, return_parameter.EVENT_COLLECTION]},
     "JobScheduler collection at path": {"type": "string", "enum": _SCHEDULER_COLLECTIONS},
+    "observers silence": {"type": "string", "pattern": "^[1-9][0-9]{0,15}$"},
     "observers name": {"type": "string", "pattern": observer.NAME_PATTERN},
 }
 """By parameter name, or by tag and parameter name. Other parameters in paths are any text."""

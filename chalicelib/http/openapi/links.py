@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from chalicelib.domain.json_schema import JsonSchema
 
-_OBSERVER_TARGETS = ("get_observer", "post_test", "post_replay", "get_failures", "post_retry", "delete_observer")
+_OBSERVER_TARGETS = (
+    "get_observer",
+    "post_test",
+    "post_replay",
+    "get_failures",
+    "get_observer_deliveries",
+    "post_retry",
+    "delete_observer",
+)
 _PUSH_JOB_TARGETS = ("push_job", "job_feed")
 _POSITION_ORIGINS = ("post_events", "get_events", "get_objects", "events_latest_get", "post_job_events")
 

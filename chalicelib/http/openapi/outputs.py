@@ -99,12 +99,13 @@ def _non_empty(item: JsonSchema) -> JsonSchema:
         "type": "object",
         "description": "The matching events. All events up to `eventId` have been examined. `moreFollows` says whether"
         " the result was cut by the limit or its size. Then continue after `eventId`, or with a negative limit before"
-        " the `eventId` of the last event.",
+        " the `eventId` of the last event. Only an inbox has `readUpTo`.",
         "properties": {
             "TYPE": {"const": "NonEmpty"},
             "eventId": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
             "position": {"type": "integer", "minimum": 0},
             "moreFollows": {"type": "boolean"},
+            "readUpTo": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
             "eventSnapshots": {"type": "array", "minItems": 1, "items": item},
         },
         "required": ["TYPE", "eventId", "eventSnapshots"],

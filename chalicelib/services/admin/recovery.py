@@ -9,9 +9,9 @@ from collections.abc import Callable
 from chalicelib.domain.errors import DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.calm.states import CalmStates
+from chalicelib.services.consumers.checkpoints import OBSERVE_CONSUMER, load_checkpoint
 from chalicelib.services.consumers.healing import heal, reset_views
-from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Log, Views
 
 DeleteDeliveries = Callable[[int, int], int]
@@ -36,6 +36,7 @@ def rewind_consumers(
     observed = load_checkpoint(OBSERVE_CONSUMER, server, progress)
     if not _is_in_log(observed.head, log, head):
         delete_deliveries(server, head.session)
+        CalmStates(progress).forget_after(server, head.last_event_id)
         progress.put([observed.advance(OBSERVE_CONSUMER, head)])
         messages.append(f"observers were notified up to {_describe(observed.head, head)}. They resume there")
     return messages

@@ -9,7 +9,7 @@ for the same reason.
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Protocol
 
@@ -54,11 +54,17 @@ class DueIndex:
     views: Views
     clock: Clock
     work: Mapping[str, TimedWork]
+    stored_deadlines: Mapping[str, Callable[[int], Iterable[Deadline]]] = field(default_factory=dict)
+    """By kind of work: the deadlines of a log that do not follow from its commits. The work has stored them."""
 
     def enter(self, server: int, commits: Sequence[Commit]) -> None:
         """Enter the deadlines that follow from consecutive commits of a log."""
         for kind, work in self.work.items():
-            self._put(due_entries(kind, server, work.deadlines(commits)))
+            self.add(kind, server, work.deadlines(commits))
+
+    def add(self, kind: str, server: int, deadlines: Iterable[Deadline]) -> None:
+        """Enter deadlines of a log."""
+        self._put(due_entries(kind, server, deadlines))
 
     def run(
         self,
@@ -131,14 +137,25 @@ class DueIndex:
             self._restore(damaged)
 
     def _restore(self, damaged: DamagedRecord) -> None:
-        """Delete a damaged entry. The projector starts over, and enters the deadlines of its log again."""
+        """Enter the deadlines of the log of a damaged entry again.
+
+        If they follow from its commits, the projector starts over.
+        """
         match damaged.item.split("/"):
-            case [_, kind, server, _]:
-                pass
+            case [_, kind, number, _]:
+                server = int(number)
             case _:
                 raise damaged
         _log.warning("%s; the deadlines of log %s for '%s' are entered again", damaged, server, kind)
-        reset_views(int(server), self.views)
+        if kind in self.stored_deadlines:
+            records = [entry.to_record() for entry in due_entries(kind, server, self.stored_deadlines[kind](server))]
+            # One of them may take the place of the damaged entry.
+            self.views.put([ConditionalWrite(record, damaged.version) for record in records])
+            self.views.put([ConditionalWrite(record, None) for record in records])
+            if any(record.item == damaged.item for record in records):
+                return
+        else:
+            reset_views(server, self.views)
         self.views.delete(DUE_VIEW, [damaged.item])
 
     def _put(self, entries: Sequence[DueEntry]) -> None:

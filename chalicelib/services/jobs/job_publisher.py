@@ -28,7 +28,8 @@ from chalicelib.domain.log.append import (
     encode_within_limits,
 )
 from chalicelib.domain.log.commit import Appended
-from chalicelib.domain.vocabularies.job.events import JOB, id_from_key, is_without_id, with_id
+from chalicelib.domain.vocabularies.job.events import JOB, id_from_key
+from chalicelib.domain.vocabularies.job.publishing_rules import is_without_id, with_id
 from chalicelib.services.jobs.publish_plan import (
     IgnoredEvent,
     JobPlanner,

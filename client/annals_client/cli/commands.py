@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from annals_client.calls.observers import MAX_DELIVERIES
 from annals_client.cli.exits import NotWritten, UsageError
 from annals_client.cli.printing import Printer, escape_control, progress_bar
 from annals_client.cli.times import parse_time, position_before
@@ -144,6 +145,13 @@ def _failures(args: Namespace, annals: Annals, printer: Printer) -> None:
     printer.rows(failures, ("id", "address", "tries", "at", "error"))
 
 
+def _deliveries(args: Namespace, annals: Annals, printer: Printer) -> None:
+    page = max(min(args.limit, MAX_DELIVERIES), 1)
+    entries = islice(annals.observers.deliveries(args.name, page=page), max(args.limit, 0))
+    rows = ({**entry, "type": entry["type"] if printer.is_json else "/".join(entry["type"] or ())} for entry in entries)
+    printer.rows(rows, ("at", "state", "address", "type", "key", "tries", "error"))
+
+
 def _retry(args: Namespace, annals: Annals, printer: Printer) -> None:
     retried = annals.observers.retry(args.name, args.ids or None)
     printer.result(f"{retried} deliveries will be retried", {"retried": retried})
@@ -153,6 +161,7 @@ _OBSERVER_ACTIONS: Mapping[str, Command] = {
     "show": _show,
     "put": _put,
     "delete": _delete,
+    "deliveries": _deliveries,
     "failures": _failures,
     "retry": _retry,
 }

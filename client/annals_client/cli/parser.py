@@ -4,9 +4,22 @@ import argparse
 import os
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-COLLECTIONS = ("job", "jobset", "order", "jobChain", "schedulerJob", "task", "fileBased", "scheduler", "pushJob")
+COLLECTIONS = (
+    "job",
+    "jobset",
+    "jobType",
+    "order",
+    "jobChain",
+    "schedulerJob",
+    "task",
+    "fileBased",
+    "scheduler",
+    "pushJob",
+)
 VOCABULARIES = ("job", "scheduler", "push")
 SHELLS = ("bash", "zsh", "fish")
+RUN_USAGE = "annals run [OPTION]... -- COMMAND [ARGUMENT]..."
+RUN_DESCRIPTION = "Run a command, and report it as a job."
 Commands = argparse._SubParsersAction
 
 
@@ -16,6 +29,7 @@ def create_parser() -> argparse.ArgumentParser:
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = _common_options()
     for add in (
+        _run,
         _publish,
         _follow,
         _query,
@@ -34,12 +48,23 @@ def create_parser() -> argparse.ArgumentParser:
     return top
 
 
+def create_run_parser() -> argparse.ArgumentParser:
+    """The parser of `annals run` alone, because the parser of all commands takes longer to create."""
+    parser = argparse.ArgumentParser(prog="annals run", usage=RUN_USAGE, description=RUN_DESCRIPTION)
+    _add_run_options(parser)
+    return parser
+
+
+def _add_connection_options(parser: argparse.ArgumentParser, default_url: str | None) -> None:
+    url = os.environ.get("ANNALS_URL") or default_url
+    parser.add_argument("--url", default=url, help="URL of the API (ANNALS_URL)")
+    parser.add_argument("--token", default=os.environ.get("ANNALS_TOKEN"), help="your token (ANNALS_TOKEN)")
+    parser.add_argument("--org", help="organization; default: the first in the token")
+
+
 def _common_options() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
-    url = os.environ.get("ANNALS_URL") or DEFAULT_URL
-    common.add_argument("--url", default=url, help="URL of the API (ANNALS_URL)")
-    common.add_argument("--token", default=os.environ.get("ANNALS_TOKEN"), help="your token (ANNALS_TOKEN)")
-    common.add_argument("--org", help="organization; default: the first in the token")
+    _add_connection_options(common, DEFAULT_URL)
     common.add_argument("--deadline", type=float, default=30.0, metavar="S", help="seconds to keep retrying")
     common.add_argument("--json", action="store_true", help="print one JSON value per line")
     common.add_argument("--color", choices=("auto", "always", "never"), default="auto", help="also: NO_COLOR")
@@ -53,6 +78,30 @@ def _command(
         name, parents=[common], help=description, description=description
     )
     return parser
+
+
+def _run(commands: "Commands[argparse.ArgumentParser]", _: argparse.ArgumentParser) -> None:
+    command = commands.add_parser("run", usage=RUN_USAGE, help=RUN_DESCRIPTION, description=RUN_DESCRIPTION)
+    _add_run_options(command)
+
+
+def _add_run_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--name", help="type of the job; default: the name of the command")
+    command.add_argument("--node", help="default: the name of this machine")
+    command.add_argument("--param", action="append", metavar="K=V", help="parameter of the job; repeatable")
+    command.add_argument("--prop", action="append", metavar="K=V", help="property of the job, for example nomail=1")
+    command.add_argument("--author", help="author of the job, for private observers")
+    command.add_argument("--id", type=int, metavar="N", help="number of the job; default: the server assigns one")
+    command.add_argument("--timeout", metavar="TIME", help="end the command after a time: 90s, 10m, 2h, 1h30m")
+    command.add_argument(
+        "--kill-after", default="10s", metavar="TIME", help="after --timeout, time between SIGTERM and SIGKILL (10s)"
+    )
+    command.add_argument(
+        "--wait", default="5s", metavar="TIME", help="how long to wait for the report after the command (5s)"
+    )
+    command.add_argument("--quiet", action="store_true", help="print no warnings about the report")
+    command.add_argument("--flush", action="store_true", help="run no command: send the reports of earlier runs")
+    _add_connection_options(command, None)
 
 
 def _publish(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
@@ -119,13 +168,14 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
 
 def _observers(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(
-        commands, common, "observers", "List, show, change and delete observers, and retry failed deliveries."
+        commands, common, "observers", "List, show, change and delete observers, and list and retry their deliveries."
     )
-    actions = ("list", "show", "put", "delete", "failures", "retry")
+    actions = ("list", "show", "put", "delete", "deliveries", "failures", "retry")
     command.add_argument("action", nargs="?", choices=actions, default="list")
     command.add_argument("name", nargs="?")
     command.add_argument("ids", nargs="*", help="retry: ids of deliveries; default: all")
     command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
+    command.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="deliveries: the newest N (50)")
 
 
 def _replay(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:

@@ -4,6 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 SECONDS_PER_UNIT = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_DURATION = re.compile(r"(?:\d+(?:\.\d+)?[smhd])+")
 _AGO = re.compile(r"(\d+)([smhd])")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -15,6 +16,17 @@ def parse_time(text: str, now: datetime) -> datetime:
         return now - timedelta(seconds=int(ago[1]) * SECONDS_PER_UNIT[ago[2]])
     time = datetime.fromisoformat(text)
     return time if time.tzinfo is not None else time.replace(tzinfo=now.tzinfo)
+
+
+def parse_duration(text: str) -> float:
+    """Parse a duration such as `90s` or `1h30m`, in seconds. A number without a unit has seconds."""
+    if not _DURATION.fullmatch(text):
+        seconds = float(text)
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(text)
+        return seconds
+    parts = re.findall(r"([\d.]+)([smhd])", text)
+    return sum(float(number) * SECONDS_PER_UNIT[unit] for number, unit in parts)
 
 
 def position_before(time: datetime) -> int:

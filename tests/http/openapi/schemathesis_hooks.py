@@ -20,7 +20,7 @@ from tests.http.openapi.response_checks import deviations
 
 FORMATS = (JSON, NDJSON, EVENT_STREAM)
 ORGANIZATION, OBSERVER = "local", "ops"
-NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_test"}
+NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_snooze", "post_test"}
 """Operations that need an existing observer and do not delete it."""
 
 UNDESCRIBED_RULES = {
@@ -43,8 +43,14 @@ UNDESCRIBED_RULES = {
     ", not to server ": "the log that contains an event",
     "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
     "is not a mail address": "the maximum length of an address",
+    "until must be later than now": "a time in the future",
+    "unknown time zone": "the names of time zones",
     "a filter is an expression": "the syntax of Jinja expressions",
     "is not among the allowed hosts": "the hosts that the installation allows",
+    "which is allowed only for hosts in WEBHOOK_HOSTS": "the hosts that need no encryption",
+    "config.urls: ": "the URLs that Apprise knows, and those that are stored",
+    "channel: 'apprise' ": "whether the installation has Apprise",
+    "channel: 'eventbridge' ": "whether the installation is on AWS",
 }
 """Problems with requests that match the schemas: a part of the detail, and the rule that no schema can state."""
 

@@ -26,6 +26,7 @@ OBSERVER = {"channel": "app", "events": "create, finish", "config": {"to": "anna
 ALWAYS_REFUSED = {
     "post_sign_in": "needs a one-time code that the server prints",
     "get_report": "needs a ticket, which is valid for one minute",
+    "delete_silence": "needs the id of a silence that is in effect",
     "post_report_link": "needs a report, which only Spark creates",
 }
 """Operations that need more than the document states. Other tests cover them."""

@@ -3,6 +3,7 @@
 from typing import Any
 
 from chalicelib.http.openapi.response_types import (
+    calm,
     events,
     installation,
     jobs,
@@ -15,7 +16,7 @@ from chalicelib.http.openapi.response_types import (
     snapshots,
 )
 
-_MODULES = (events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
+_MODULES = (calm, events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
 
 
 class UnknownResponseType(Exception):

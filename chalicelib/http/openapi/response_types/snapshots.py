@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from chalicelib.domain.events.ids import EventId
 from chalicelib.domain.objects.summary import Result
-from chalicelib.http.openapi.response_types.jobs import Job, JobSet
+from chalicelib.http.openapi.response_types.jobs import Job, JobSet, JobType
 from chalicelib.http.openapi.response_types.jobscheduler import (
     FileBasedOverview,
     JobChainOverview,
@@ -21,7 +21,7 @@ from chalicelib.http.openapi.response_types.push import PushJob
 from chalicelib.http.openapi.response_types.scalars import Count, Time
 
 Overview = OrderOverview | JobChainOverview | JobOverview | TaskOverview | FileBasedOverview | SchedulerOverview
-AnyObject = Job | JobSet | Overview | PushJob
+AnyObject = Job | JobSet | JobType | Overview | PushJob
 
 
 class Elements(TypedDict):

@@ -1,0 +1,1 @@
+"""Routes of snoozes, silences and acknowledgements."""

@@ -1,0 +1,1 @@
+"""`annals run`, with a real server and real commands."""
