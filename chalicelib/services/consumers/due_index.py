@@ -1,14 +1,16 @@
 """Time-driven work of all organizations, found by one range read of the due index.
 
 The projector enters the deadlines that follow from new commits, before it moves its checkpoint. A run reads the entries
-whose time has come. The work checks the exact state of each object before it acts, and returns the deadlines that are
-still open, such as those that later events have moved. They are entered again before the old entry is deleted, so a
-crash at any point loses no deadline. Concurrent runs are safe for the same reason.
+whose time has come, and checks them in rounds, in which each log has its turn. The work checks the exact state of each
+object before it acts, and returns the deadlines that are still open, such as those that later events have moved. They
+are entered again before the old entry is deleted, so a crash at any point loses no deadline. Concurrent runs are safe
+for the same reason.
 """
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Protocol
 
 from chalicelib.domain.errors import DamagedRecord
@@ -20,9 +22,12 @@ from chalicelib.services.consumers.for_each import for_each, log_failures
 from chalicelib.services.consumers.healing import reset_views
 from chalicelib.services.ports import Clock, Views
 
-MAX_LOG_DEADLINES = 1_000
-"""Limit per log and run, so that a log with many deadlines does not delay the others."""
-MAX_RUN_DEADLINES = 50_000
+MAX_ROUND_DEADLINES = 1_000
+"""Limit per log and round, so that a log with many deadlines does not delay the others."""
+MAX_LOG_DEADLINES = 4_000
+"""Limit per log and run. A run also reads the entries beyond it, because those of other logs may follow."""
+MAX_RUN_DEADLINES = 200_000
+"""As many as 50 logs may have."""
 
 _log = logging.getLogger("annals")
 
@@ -76,15 +81,26 @@ class DueIndex:
         Logs have a limit per run, so the caller repeats the run until it returns 0.
         """
         now_us = self.clock() * 1000
+        waiting = self._due_entries(now_us)
+        failures: dict[_Log, Exception] = {}
         settled = 0
 
         def check(log: _Log) -> None:
             nonlocal settled
-            if has_time():
-                settled += self._check(log, entries[log], now_us)
+            entries = waiting.pop(log)
+            if not has_time():
+                return
+            batch, rest = _split(entries)
+            number, remaining = self._check(log, batch, now_us)
+            settled += number
+            # A log whose work settles nothing waits for the next run.
+            if number and (remaining or rest):
+                waiting[log] = [*remaining, *rest]
 
-        entries = self._due_entries(now_us)
-        for_each(entries, check, on_error)
+        while waiting:
+            for_each(list(waiting), check, failures.update)
+        if failures:
+            on_error(failures)
         return settled
 
     def _due_entries(self, now_us: int) -> dict[_Log, list[DueEntry]]:
@@ -102,20 +118,22 @@ class DueIndex:
                 break
         return entries
 
-    def _check(self, log: _Log, entries: Sequence[DueEntry], now_us: int) -> int:
+    def _check(self, log: _Log, entries: Sequence[DueEntry], now_us: int) -> tuple[int, list[DueEntry]]:
+        """The number of deadlines that are settled, and the entries with others that have passed."""
         kind, server = log
-        deadlines = {deadline for entry in entries for deadline in entry.deadlines}
-        due = {deadline for deadline in deadlines if deadline.due_us < now_us}
+        due = {deadline for entry in entries for deadline in entry.deadlines if deadline.due_us < now_us}
         if not due:
-            return 0
+            return 0, []
         in_order = sorted(due, key=lambda deadline: deadline.due_us)
         open_deadlines = set(self.work[kind].check(server, in_order, now_us))
         settled = due - open_deadlines
-        if settled:
-            remaining = due_entries(kind, server, (deadlines - due) | open_deadlines)
-            self._put([entry for entry in remaining if entry not in entries])
-            self._delete([entry for entry in entries if entry not in remaining])
-        return len(settled)
+        outdated = {entry for entry in entries if not settled.isdisjoint(entry.deadlines)}
+        kept = {deadline for entry in outdated for deadline in entry.deadlines} - settled
+        replacements = due_entries(kind, server, kept | (open_deadlines - due))
+        self._put([entry for entry in replacements if entry not in outdated])
+        self._delete(outdated.difference(replacements))
+        remaining = [*replacements, *(entry for entry in entries if entry not in outdated)]
+        return len(settled), [entry for entry in remaining if entry.deadlines[0].due_us < now_us]
 
     def _read(self, now_us: int) -> Iterator[DueEntry]:
         try:
@@ -150,5 +168,12 @@ class DueIndex:
         # A refused entry is already stored with the same content.
         self.views.put([ConditionalWrite(entry.to_record(), None) for entry in entries])
 
-    def _delete(self, entries: Sequence[DueEntry]) -> None:
+    def _delete(self, entries: Iterable[DueEntry]) -> None:
         self.views.delete(DUE_VIEW, [entry.to_record().item for entry in entries])
+
+
+def _split(entries: Sequence[DueEntry]) -> tuple[Sequence[DueEntry], Sequence[DueEntry]]:
+    """The entries of the next round, and the others."""
+    sizes = accumulate(len(entry.deadlines) for entry in entries)
+    length = 1 + sum(size < MAX_ROUND_DEADLINES for size in sizes)
+    return entries[:length], entries[length:]

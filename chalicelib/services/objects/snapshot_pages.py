@@ -16,7 +16,8 @@ from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint
-from chalicelib.services.objects.past_views import FIRST_REF, HistoryExpired, ObjectRange, PastViews
+from chalicelib.services.objects.object_range import FIRST_REF, ObjectRange
+from chalicelib.services.objects.past_views import HistoryExpired, PastViews
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
