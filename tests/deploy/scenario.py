@@ -248,6 +248,8 @@ def read(annals: Installation) -> None:
         "/jobsets/{number}": {"number": "7"},
         "/organizations/{org}/pushy/jobs": {"org": "acme"},
         "/organizations/{org}/pushy/jobs/{job}": {"org": "acme", "job": "deploy"},
+        "/job-types": {},
+        "/job-types/{job_type}": {"job_type": "backup"},
         "/observer-presets": {},
         "/observers": {},
         "/observers/{name}": {"name": "notifies"},

@@ -28,6 +28,8 @@ VALUES = {
     "collection": ("job", "order", "event"),
     "path+": ("a/b", "index.html"),
     "number": ("1",),
+    "job_type": ("backup",),
+    "silence": ("1",),
     "job": ("1",),
     "name": ("x",),
     "user": ("anna",),

@@ -119,14 +119,14 @@ _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
     _poll("get_events", _core(_non_empty(_DEPLOYMENT), 1, more_follows=True), _ONE_DEPLOYMENT),
-    _poll("get_events", _core(_EMPTY, 24), _NO_MATCH),
-    _poll("get_events", _core(_TORN, 24, more_follows=True), _TOO_OLD),
+    _poll("get_events", _core(_EMPTY, 27), _NO_MATCH),
+    _poll("get_events", _core(_TORN, 27, more_follows=True), _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),
     _sse_event("get_events", "Torn", _TORN, _TOO_OLD),
     _sse_event("get_events", "position", None, _NO_MATCH),
-    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 24), {}, body=_WEB_SERVICE),
+    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 27), {}, body=_WEB_SERVICE),
     MessageExample("line", Example("query_events", headers={"Accept": NDJSON}, body=_WEB_SERVICE), _DEPLOYMENT),
     MessageExample(
         UNNAMED,

@@ -3,12 +3,11 @@
 from typing import Any
 
 from chalicelib.http.openapi.response_types import (
-    calm,
     events,
-    expectations,
     installation,
     jobs,
     jobscheduler,
+    monitoring,
     observers,
     people,
     pings,
@@ -19,12 +18,11 @@ from chalicelib.http.openapi.response_types import (
 )
 
 _MODULES = (
-    calm,
     events,
-    expectations,
     installation,
     jobs,
     jobscheduler,
+    monitoring,
     observers,
     people,
     pings,

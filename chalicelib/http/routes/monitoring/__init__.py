@@ -1,1 +1,1 @@
-"""Routes about what is expected of jobs."""
+"""Routes of expectations, silences and acknowledgements."""

@@ -1,4 +1,4 @@
-"""Responses of the routes of expectations."""
+"""Responses of the routes of expectations, silences and acknowledgements."""
 
 from typing import Literal, NotRequired
 
@@ -49,4 +49,47 @@ class Expectations(TypedDict):
     """Expectations, ordered by name. If more follow, the next page starts after the last name."""
 
     expectations: list[ExpectationStatus]
+    moreFollows: bool
+
+
+class Silence(TypedDict):
+    """A silence. Events of the job type or of the pattern notify no observer until its time."""
+
+    id: EventId
+    type: NotRequired[str]
+    pattern: NotRequired[list[str]]
+    since: Time
+    until: Time
+    comment: str
+    by: NotRequired[str]
+
+
+class Silences(TypedDict):
+    """The silences in effect, the newest first. If more follow, the next page is before the last id."""
+
+    silences: list[Silence]
+    moreFollows: bool
+
+
+class EndedSilence(TypedDict):
+    """The id of the silence that was ended."""
+
+    ended: EventId
+
+
+class Acknowledgement(TypedDict):
+    """An acknowledgement. Failures of the job type notify no observer until it recovers, or until its time."""
+
+    id: EventId
+    type: str
+    since: Time
+    until: NotRequired[Time]
+    comment: str
+    by: NotRequired[str]
+
+
+class Acknowledgements(TypedDict):
+    """The acknowledgements in effect, the newest first. If more follow, the next page is before the last id."""
+
+    acknowledgements: list[Acknowledgement]
     moreFollows: bool
