@@ -209,3 +209,18 @@ def test_job_type_is_an_object(member: Member) -> None:
         job_type(member)["runs"],
         [1],
     )
+
+
+def test_job_type_has_next_expected_start(member: Member) -> None:
+    publish(member, create(1), finish(1), create(2, type="restore"))
+    assert job_type(member)["nextExpectedAt"] is None
+    for name, every in (("daily", "P1D"), ("hourly", "1h")):
+        body = {"type": "backup", "every": every}
+        assert member.request("PUT", f"/expectations/{name}", json=body).status_code == 201
+    expected = member.get("/expectations/hourly").json()["nextExpectedAt"]
+    listed = member.get("/job-types").json()["jobTypes"]
+    assert [one["nextExpectedAt"] for one in listed] == [expected, None]
+    assert job_type(member)["nextExpectedAt"] == expected
+    paused: Json = {"type": "backup", "every": "1h", "paused": True}
+    assert member.request("PUT", "/expectations/hourly", json=paused).status_code == 200
+    assert job_type(member)["nextExpectedAt"] == member.get("/expectations/daily").json()["nextExpectedAt"]

@@ -87,7 +87,8 @@ def get_job_types() -> Response:
     log, server = context.components.log, context.server
     selected = ListFilter(params.state, params.result, search=params.search)
     query = job_type_query(server, selected, params.limit, params.cursor)
-    page = list_job_types(query, log.reader, log.retention.boundary(server), context.components.clock)
+    next_starts = context.components.expectations.statuses.next_starts_us
+    page = list_job_types(query, log.reader, log.retention.boundary(server), context.components.clock, next_starts)
     return responses.object_page(page.event_id, page.texts, page.next, "jobTypes")
 
 
@@ -103,7 +104,8 @@ def get_job_type(job_type: str) -> Response:
     requests.query(parameters.NoParameters, context.request)
     snapshot = job_type_snapshot(context.components.log.reader, context.server, job_type)
     state = snapshot.state_of(f"/{job_type}")
-    return responses.single_object(snapshot.event_id, whole_job_type(state, context.components.clock))
+    next_us = context.components.expectations.statuses.next_starts_us(context.server, {job_type})
+    return responses.single_object(snapshot.event_id, whole_job_type(state, context.components.clock, next_us))
 
 
 def _numbered_object(collection: str, number: str, parts: str) -> Response:

@@ -1,6 +1,6 @@
 """The status of expectations for people: whether the jobs run as expected, and when the next run is."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -45,6 +45,17 @@ class ExpectationStatuses:
     def statuses(self, server: int) -> Mapping[str, ExpectationStatus]:
         """The status of each expectation, by name."""
         return {name: self._status(server, configured) for name, configured in self.registry.load(server).items()}
+
+    def next_starts_us(self, server: int, job_types: Collection[str]) -> dict[str, int]:
+        """By job type, the next time at which a run is expected. Types without such a time are left out."""
+        starts: dict[str, int] = {}
+        for configured in self.registry.load(server).values():
+            job_type = configured.expectation.type
+            if job_type in job_types and configured.expectation.has_schedule and not configured.expectation.paused:
+                next_us = self._status(server, configured).next_expected_us
+                if job_type is not None and next_us is not None:
+                    starts[job_type] = min(next_us, starts.get(job_type, next_us))
+        return starts
 
     def _status(self, server: int, configured: Configured) -> ExpectationStatus:
         head = self.folds.reader.log.head(server)

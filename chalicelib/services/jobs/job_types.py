@@ -1,10 +1,12 @@
 """Job types: the runs of all jobs of a type, and statistics of the last 30 days."""
 
+from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from pydantic_core import from_json, to_json
 
+from chalicelib.domain import timestamps
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.list_filter import ListFilter
@@ -19,6 +21,8 @@ from chalicelib.services.ports import Clock
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
+NextStarts = Callable[[int, Collection[str]], Mapping[str, int]]
+"""(server, job types) -> by job type, the next time in microseconds at which a run is expected, if there is one."""
 EVERYTHING = PathQuery.parse("/")
 _LISTED_MEMBERS = ("type", "open", "consecutiveFailures", "lastSuccess", "lastFailure", "createdAt", "updatedAt")
 
@@ -44,15 +48,20 @@ def job_type_query(server: int, selected: ListFilter, limit: int, cursor: str | 
     return query if cursor is None else query.after(Cursor.parse(cursor, query.scope))
 
 
-def list_job_types(query: SnapshotQuery, reader: LogReader, boundary: RetentionBoundary, clock: Clock) -> SnapshotPage:
+def list_job_types(
+    query: SnapshotQuery, reader: LogReader, boundary: RetentionBoundary, clock: Clock, next_starts_us: NextStarts
+) -> SnapshotPage:
     """A page of job types with their statistics, ordered by name."""
     page = snapshot_page(query, reader, boundary)
-    texts = [to_json(listed_job_type(from_json(text), clock)).decode() for text in page.texts]
+    states = [from_json(text) for text in page.texts]
+    next_us = next_starts_us(query.server, {state["type"] for state in states})
+    texts = [to_json(listed_job_type(state, clock, next_us)).decode() for state in states]
     return SnapshotPage(page.event_id, texts, page.next)
 
 
-def listed_job_type(state: State, clock: Clock) -> dict[str, Any]:
-    """A job type without its lists of runs."""
+def listed_job_type(state: State, clock: Clock, next_starts_us: Mapping[str, int]) -> dict[str, Any]:
+    """A job type without its lists of runs. `next_starts_us` has the next expected starts by job type."""
+    next_us = next_starts_us.get(state["type"])
     days = recent_days(state, datetime.fromtimestamp(clock() / 1000, UTC).date())
     durations = [day["durations"] for day in days]
     return {
@@ -61,9 +70,10 @@ def listed_job_type(state: State, clock: Clock) -> dict[str, Any]:
         "successRate": success_rate(days),
         "outcomes": {name: sum(day[name] for day in days) for name in OUTCOMES},
         **{f"p{percent}": percentile(durations, percent) for percent in (50, 90, 99)},
+        "nextExpectedAt": None if next_us is None else timestamps.iso(next_us),
     }
 
 
-def whole_job_type(state: State, clock: Clock) -> dict[str, Any]:
+def whole_job_type(state: State, clock: Clock, next_starts_us: Mapping[str, int]) -> dict[str, Any]:
     """A job type with its open runs and its last runs."""
-    return {**listed_job_type(state, clock), "openRuns": state["openRuns"], "runs": state["runs"]}
+    return {**listed_job_type(state, clock, next_starts_us), "openRuns": state["openRuns"], "runs": state["runs"]}

@@ -145,7 +145,8 @@ class JobTypeInList(_JobTypeRuns):
     """A type of jobs. `open` is the number of open runs. Timeouts count as failures in `lastFailure`.
 
     `successRate`, `outcomes` and the percentiles of the duration in seconds, `p50` to `p99`, are of the last 30 days.
-    The durations are those of the runs that finished. They are null without such a run.
+    The durations are those of the runs that finished. They are null without such a run. `nextExpectedAt` is the next
+    start according to the expectations of the type, null without one.
     """
 
     lastRun: Run | None
@@ -154,6 +155,7 @@ class JobTypeInList(_JobTypeRuns):
     p50: Duration | None
     p90: Duration | None
     p99: Duration | None
+    nextExpectedAt: Time | None
 
 
 class JobTypes(TypedDict):
