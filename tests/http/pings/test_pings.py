@@ -60,7 +60,8 @@ def test_start_and_success_are_one_run(pinger: Pinger) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "message"), [("fail", "failed"), ("7", "exit status 7"), ("fail?rid=" + str(uuid4()), "failed")]
+    ("path", "message"),
+    [("fail", "failed"), ("7", "exit status 7"), ("fail?rid=5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278", "failed")],
 )
 def test_failure_without_start_is_a_whole_run(path: str, message: str, pinger: Pinger) -> None:
     pinger.new(f"backup/{path}")
