@@ -55,7 +55,7 @@ demo: .venv/embedded
 	@$(BIN)/python -m infra.tools.demo --org "$(or $(ORG),local)" $(if $(filter 1,$(FORCE)),--force) $(ARGS)
 
 # Everything the tests need; `make -j4 install` installs in parallel.
-install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules tests/dynamodb_local/node_modules .venv-localstack/ready
+install: .venv/dev .venv-ministack/ready .venv-sam/ready .venv-spark/tests tests/clients/node_modules tests/dynamodb_local/node_modules tests/webhooks/node_modules .venv-localstack/ready
 
 # At most one pytest worker per core.
 WORKERS ?= $(shell nproc)
@@ -135,7 +135,7 @@ preview: .venv/embedded
 	@$(BIN)/python -m infra.tools.preview
 
 clean:
-	rm -rf .venv .venv-* tests/clients/node_modules tests/dynamodb_local/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf .venv .venv-* tests/clients/node_modules tests/dynamodb_local/node_modules tests/webhooks/node_modules benchmarks/castore/node_modules build .mypy_cache .ruff_cache .pytest_cache .hypothesis
 
 .venv/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Annals needs Python 3.11 or newer")'
@@ -151,7 +151,7 @@ clean:
 	@$(BIN)/python $(PIP) install -r requirements-cloud.txt
 	@touch $@ .venv/embedded
 
-.venv/dev: requirements-dev.txt requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
+.venv/dev: requirements-dev.txt requirements-apprise.txt requirements-cloud.txt requirements-hub.txt requirements-embedded.txt requirements-server.txt requirements.txt | .venv/bin/python
 	@echo "Installing development dependencies into .venv ..."
 	@$(BIN)/python $(PIP) install -r requirements-dev.txt
 	@touch $@ .venv/embedded .venv/cloud

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization
+from chalicelib.domain.organizations.organization import Organization, is_configuration_log
 from chalicelib.http import parameters, requests, responses
 from chalicelib.http.auth import authorizer
 from chalicelib.http.cors import CrossOriginChalice
@@ -23,6 +23,8 @@ from chalicelib.http.routes import (
     reports,
     system,
 )
+from chalicelib.http.routes.monitoring import alerts, expectations
+from chalicelib.http.routes.pings import ping_keys, pings
 from chalicelib.lambda_events import exports, sqs, streams
 from chalicelib.services.consumers.consumer import ClaimingConsumer, Consumer, RunSizes, catch_up, measure_lag
 from chalicelib.services.consumers.for_each import MIN_REMAINING_MS, for_each_in_time, raise_all
@@ -49,7 +51,11 @@ for blueprint in (
     objects,
     push_jobs,
     observers,
+    alerts,
     previews,
+    expectations,
+    ping_keys,
+    pings,
     reports,
     organizations,
     system,
@@ -114,20 +120,21 @@ def deliver(event: dict[str, Any], context: Any) -> dict[str, Any]:
         components.clock,
         context.get_remaining_time_in_millis,
         components.measure,
+        components.notifications.failures.report,
     )
     return sqs.partial_batch_response(failed)
 
 
 @app.lambda_function(name="clean")
 def clean(event: dict[str, Any], context: Any) -> None:
-    """Do the work of all organizations whose time has come: close jobs that have been silent for too long."""
+    """Do the work of all organizations whose time has come: close silent jobs, raise alarms, send held messages."""
     del event
-    due = get_components().consumers.due
+    indexes = get_components().consumers.due_indexes
 
     def has_time() -> bool:
         return bool(context.get_remaining_time_in_millis() > MIN_REMAINING_MS)
 
-    while has_time() and due.run(has_time, on_error=raise_all):
+    while has_time() and any(due.run(has_time, on_error=raise_all) for due in indexes):
         pass
 
 
@@ -184,8 +191,8 @@ def _consume(
             server,
             components.stores.log,
             views,
-            # The directory is kept completely.
-            None if server == DIRECTORY_SERVER else retention.boundary(server).head,
+            # The directory and the configuration are kept completely.
+            None if is_configuration_log(server) else retention.boundary(server).head,
             report_lag,
             has_time=has_time,
             sizes=_RUN_SIZES,

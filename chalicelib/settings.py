@@ -108,6 +108,10 @@ class Settings:
     """Origins whose web pages may use the API. `*` for all."""
     slack_hosts: tuple[str, ...]
     """Hosts that webhooks may use."""
+    webhook_hosts: tuple[str, ...]
+    """Hosts of webhooks that may have private addresses and need no encryption."""
+    event_buses: tuple[str, ...]
+    """On AWS: ARNs of the event buses that observers may send to."""
     templates_path: Path | None
     """Directory of templates that override the built-in ones."""
     public_url: str
@@ -173,6 +177,8 @@ class Settings:
             mail_title=get("MAIL_TITLE") or "Annals",
             cors_origins=frozenset(origin.rstrip("/") for origin in _names(get("CORS_ORIGINS") or "")),
             slack_hosts=tuple(sorted(_names(get("SLACK_HOSTS") or "hooks.slack.com"))),
+            webhook_hosts=tuple(sorted(_names(get("WEBHOOK_HOSTS") or ""))),
+            event_buses=tuple(sorted(_names(get("EVENT_BUSES") or ""))),
             templates_path=Path(get("TEMPLATES_PATH") or "") if get("TEMPLATES_PATH") else None,
             public_url=get("PUBLIC_URL") or "",
             time_zone=get("TIME_ZONE") or "UTC",

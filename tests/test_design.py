@@ -34,6 +34,8 @@ SOURCES = [
     *(path for top in ("chalicelib", "infra", "glue_jobs", "client") for path in sorted((ROOT / top).rglob("*.py"))),
 ]
 TESTS = sorted((ROOT / "tests").rglob("test_*.py"))
+PING_PATHS = ("/ping/{key}/{name}", "/ping/{key}/{name}/{signal}")
+"""The key in the path takes the place of a token."""
 SKIPS = {"pytest.skip", "pytest.mark.skip", "pytest.mark.skipif", "pytest.importorskip"}
 
 
@@ -142,6 +144,7 @@ def test_only_listed_routes_are_public() -> None:
         ("GET", "/console/{path+}"),
         ("GET", "/health"),
         ("GET", "/openapi.json"),
+        *((method, path) for path in PING_PATHS for method in ("GET", "HEAD", "POST")),
         ("GET", "/reports/{name}"),
         ("POST", "/sign-in"),
     }
@@ -177,7 +180,7 @@ def test_skips_only_for_missing_programs_or_disk() -> None:
         for node in ast.walk(ast.parse(module.read_text()))
         if isinstance(node, ast.Attribute) and ast.unparse(node) in SKIPS
     }
-    conftests = {f"tests/{name}/conftest.py" for name in ("http/openapi", "client", "clients", "console")}
+    conftests = {f"tests/{name}/conftest.py" for name in ("http/openapi", "client", "clients", "console", "webhooks")}
     assert skips <= {*conftests, "tests/conftest.py", "tests/faults/disks.py"}
 
 

@@ -81,7 +81,9 @@ def _rows(log: MeteredLog, views: MeteredViews, reader: LogReader, jobs: int) ->
         list_objects(query, LogReader(log, views), boundary)
         units = log.units + views.units
         p50 = _median_ms(partial(list_objects, query, reader, boundary))
-        yield Row(name, "ms", {"p50": p50, "read units": units}, (replace(LATENCY_GOAL, column="p50"),))
+        yield Row(
+            f"{name}, of {jobs:,}", "ms", {"p50": p50, "read units": units}, (replace(LATENCY_GOAL, column="p50"),)
+        )
 
 
 def _median_ms(run: Callable[[], object]) -> float:

@@ -85,6 +85,7 @@ def _delivery_row(components: Components, server: int, events: int) -> Row:
         components.notifications.observers,
         LogReader(components.stores.log, components.stores.views),
         components.stores.outbox,
+        components.notifications.calm,
     )
     began = time.perf_counter()
     catch_up(observing.consumer, server, components.stores.log, components.stores.progress)

@@ -44,7 +44,7 @@ const FOLDS = {
       return name === "create" ? { state: "created", label: labelOf(event), parent: parentOf(data) } : undefined;
     if (name === "finish")
       return { state: "finished", result: data.success === "1" ? "success" : "failure", progress: null };
-    if (name === "clean") return { state: "cleaned" };
+    if (name === "clean") return { state: "cleaned", result: "timeout", progress: null };
     if (name === "progress" && ["finished", "cleaned"].includes(object.state)) return {}; // late: the run stays ended
     if (name === "progress")
       return { state: data.state ?? object.state, progress: share(data.progress) ?? object.progress };

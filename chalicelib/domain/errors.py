@@ -10,6 +10,7 @@ AnnalsError
 │   │   └── NoSuchOrganization  the organization has not been created
 │   ├── Forbidden               the caller lacks the organization or the group
 │   ├── ConditionFailed         an event matches its append condition
+│   ├── AlreadyExists           it would create something that exists
 │   └── KeyReused               its idempotency key belongs to a different request
 ├── Conflict                    another writer was first: read the head, then retry
 │   └── SessionTaken            the session is already committed
@@ -79,6 +80,10 @@ class ConditionFailed(Refused):
     def __init__(self, event_id: int) -> None:
         super().__init__(f"event {event_id} matches the append condition")
         self.event_id = event_id
+
+
+class AlreadyExists(Refused):
+    """The request would create something that exists."""
 
 
 class KeyReused(Refused):

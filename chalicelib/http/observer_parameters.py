@@ -28,6 +28,33 @@ class FailuresParameters(Model):
     limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 100
 
 
+DeliveryCursor = Annotated[str, Field(max_length=600, pattern=r"^[!-~]*$")]
+
+
+class DeliveriesParameters(Model):
+    """The query of the deliveries of an observer. The next page has the `cursor` of the previous one."""
+
+    cursor: DeliveryCursor = ""
+    limit: Annotated[WholeNumber, Field(ge=1, le=200)] = 50
+
+
+class EventDeliveriesParameters(Model):
+    """The query of the deliveries about an event, which `event` or `eventId` names."""
+
+    model_config = ConfigDict(json_schema_extra={"oneOf": [with_members("event"), with_members("eventId")]})
+
+    event: Id | None = None
+    event_id: EventId | None = Field(None, alias="eventId")
+    cursor: DeliveryCursor = ""
+    limit: Annotated[WholeNumber, Field(ge=1, le=200)] = 50
+
+    @model_validator(mode="after")
+    def _check_event(self) -> Self:
+        if (self.event is None) == (self.event_id is None):
+            raise ValueError("give either event (server.session.instance) or eventId")
+        return self
+
+
 class RetryRequest(Model):
     """The body of a retry. Without `ids` all failed deliveries are retried."""
 
@@ -54,6 +81,12 @@ class ReplayRequest(Model):
         if (self.after is None) == (self.since is None):
             raise ValueError("give either after (an eventId) or since (a time)")
         return self
+
+
+class ReadRequest(Model):
+    """The body of a read mark: the `eventId` of the last message that was read."""
+
+    event_id: EventId = Field(alias="eventId")
 
 
 class PreviewRequest(Model):

@@ -249,6 +249,16 @@ class PartsParameters(Model):
     after: Annotated[WholeNumber, Field(ge=0, lt=2**40)] = 0
 
 
+class JobTypesParameters(Model):
+    """The query of the list of job types. The result is that of the run that ended last."""
+
+    limit: Annotated[WholeNumber, Field(ge=1, le=1_000)] = 100
+    cursor: CursorText | None = None
+    search: Annotated[str, Field(max_length=200)] = ""
+    state: Literal["running", "idle"] | None = None
+    result: Result | None = None
+
+
 class ReportsParameters(Model):
     """The query of the reports. The next page is before the `eventId` of the last report."""
 

@@ -24,6 +24,7 @@ STATUS: Mapping[type[errors.AnnalsError], HTTPStatus] = {
     errors.NoSuchOrganization: HTTPStatus.NOT_FOUND,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.ConditionFailed: HTTPStatus.CONFLICT,
+    errors.AlreadyExists: HTTPStatus.CONFLICT,
     errors.KeyReused: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.SessionTaken: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.Busy: HTTPStatus.SERVICE_UNAVAILABLE,

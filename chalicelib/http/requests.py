@@ -78,11 +78,14 @@ def json_bytes(request: Request) -> bytes:
     content_type = request.headers.get("content-type")
     if content_type is not None:
         _check_content_type(content_type)
-    coding = request.headers.get("content-encoding")
-    if coding is not None and coding.strip().lower() != "identity":
-        raise UnsupportedMediaType(f"the body must not be encoded; Content-Encoding {coding[:80]} is not supported")
-    text = request.raw_body
-    return text.encode() if isinstance(text, str) else text
+    _check_content_encoding(request)
+    return _raw_bytes(request)
+
+
+def text_body(request: Request) -> bytes:
+    """The request's body as it is. Only POST has one."""
+    _check_content_encoding(request)
+    return _raw_bytes(request) if request.method == "POST" else b""
 
 
 def optional_body(model: type[M], request: Request) -> M:
@@ -159,6 +162,17 @@ def explain(validation_error: ValidationError, *within: str) -> str:
     listed = "; ".join(_explain_error(error, within) for error in errors[:MAX_LISTED_ERRORS])
     more = len(errors) - MAX_LISTED_ERRORS
     return f"{listed}; and {more} more" if more > 0 else listed
+
+
+def _raw_bytes(request: Request) -> bytes:
+    text = request.raw_body
+    return text.encode() if isinstance(text, str) else text
+
+
+def _check_content_encoding(request: Request) -> None:
+    coding = request.headers.get("content-encoding")
+    if coding is not None and coding.strip().lower() != "identity":
+        raise UnsupportedMediaType(f"the body must not be encoded; Content-Encoding {coding[:80]} is not supported")
 
 
 @lru_cache(maxsize=64)

@@ -12,7 +12,16 @@ from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Appended
 from chalicelib.domain.log.outcome import SubmittedAppend, unwrap
-from chalicelib.domain.notifications.delivery import AppMessage, Mail, Message, Parked, SlackPost
+from chalicelib.domain.notifications.delivery import (
+    AppMessage,
+    AppriseMessage,
+    BusEvent,
+    Mail,
+    Message,
+    Parked,
+    SlackPost,
+    WebhookPost,
+)
 from chalicelib.domain.objects.cursor import Cursor
 from chalicelib.domain.objects.list_cursor import ListCursor
 from chalicelib.domain.objects.ref import State
@@ -112,17 +121,22 @@ def append_value(outcome: Appended | Head) -> dict[str, Any]:
     return value
 
 
-def event_seq(seq: EventSeq, is_core: bool = False) -> Response:
-    """A page of a feed as JobScheduler's EventSeq. In feeds of core events it has two members more."""
+def event_seq(seq: EventSeq, is_core: bool = False, facts: Mapping[str, int] | None = None) -> Response:
+    """A page of a feed as JobScheduler's EventSeq. In feeds of core events it has two members more.
+
+    `facts` are further members.
+    """
     match seq:
         case NonEmpty(event_id, wires, more_follows):
-            facts = f'"eventId":{event_id}{_core_facts(seq, more_follows) if is_core else ""}'
-            text = f'{{"TYPE":"NonEmpty",{facts},"eventSnapshots":[{",".join(wires)}]}}'
+            position = f'"eventId":{event_id}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"NonEmpty",{position},"eventSnapshots":[{",".join(wires)}]}}'
         case Torn(event_id):
             text = _torn_json(event_id, _core_facts(seq, more_follows=True) if is_core else "")
         case Empty(last, more_follows):
-            facts = f'"eventId":{last},"lastEventId":{last}{_core_facts(seq, more_follows) if is_core else ""}'
-            text = f'{{"TYPE":"Empty",{facts}}}'
+            position = f'"eventId":{last},"lastEventId":{last}{_core_facts(seq, more_follows) if is_core else ""}'
+            text = f'{{"TYPE":"Empty",{position}}}'
+    if facts:
+        text = f"{text[:-1]},{to_json(facts).decode()[1:]}"
     return Response(text, JSON, 200)
 
 
@@ -229,8 +243,10 @@ def preview(event: Event, skip_reason: str | None, message: Message, addresses: 
         case Mail():
             parts = {"subject": message.subject, "text": message.text, "html": message.html}
             content: object = {**parts, "to": addresses}
-        case SlackPost():
+        case SlackPost() | WebhookPost() | BusEvent():
             content = {"json": from_json(message.json)}
+        case AppriseMessage():
+            content = {"subject": message.subject, "body": message.body}
         case AppMessage():
             content = {"subject": message.subject, "body": message.body, "users": addresses}
     return json_response(

@@ -6,12 +6,12 @@ A record only says that a log has new commits. The functions read the commits fr
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER
 
 
 def logs_to_project(event: Mapping[str, Any]) -> list[int]:
-    """Logs with views: those of organizations, their inboxes, and the directory."""
-    return [server for server in _extended_logs(event) if server >= DIRECTORY_SERVER or _is_inbox(server)]
+    """Logs with views: those of organizations, with their configuration and inboxes, and the directory."""
+    return _extended_logs(event)
 
 
 def logs_to_observe(event: Mapping[str, Any]) -> list[int]:
@@ -34,7 +34,3 @@ def _new_commits(event: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, A
     for record in event["Records"]:
         if record["eventName"] != "REMOVE":
             yield int(record["dynamodb"]["Keys"]["server"]["N"]), record
-
-
-def _is_inbox(server: int) -> bool:
-    return server < DIRECTORY_SERVER and inbox_log(-(server + 1) // 2) == server

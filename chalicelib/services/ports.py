@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from chalicelib.domain.events.head import Head
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import Receipt
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery, Parked
+from chalicelib.domain.notifications.delivery_record import DeliveryRecord
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.domain.views.record import ConditionalWrite, Record
 
@@ -103,6 +105,15 @@ class Outbox(Protocol):
 
     def counts(self, server: int, observer: str) -> dict[str, int]:
         """Approximate numbers of waiting, parked and sent deliveries."""
+
+    def history(
+        self, server: int, observer: str, before: str, limit: int, event: Id | None = None
+    ) -> list[DeliveryRecord]:
+        """Deliveries of an observer in any state, the newest first, or only those about one event.
+
+        `before` is the cursor of the last record of the previous page, or empty. Raises `BadInput` if it is no cursor.
+        Records of old deliveries are deleted.
+        """
 
 
 class ChangeNotifier(Protocol):

@@ -6,16 +6,29 @@
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from itertools import count
 
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.notifications.observer import ConfigurationState, Observer
 from chalicelib.domain.queries.size_limit import LAMBDA_PAGE, UTF8_PAGE, SizeLimit
 from chalicelib.http.auth.tickets import Tickets
 from chalicelib.http.auth.tokens import IssuerKeys, LocalKey, Verifier
 from chalicelib.services.admin.health import CACHE_S, HealthCheck
 from chalicelib.services.admin.sign_in import SignIn
+from chalicelib.services.calm import held_messages as held
+from chalicelib.services.calm.alerts import Alerts
+from chalicelib.services.calm.decisions import CalmDecisions, Passes
+from chalicelib.services.calm.held_messages import HeldMessages
+from chalicelib.services.calm.states import CalmStates
 from chalicelib.services.consumers.consumer import ClaimingConsumer
-from chalicelib.services.consumers.due_index import DueIndex
+from chalicelib.services.consumers.due_index import DueIndex, TimedWork
 from chalicelib.services.consumers.projector import projector
+from chalicelib.services.expectations import expectation_alarms
+from chalicelib.services.expectations.expectation_alarms import ExpectationAlarms
+from chalicelib.services.expectations.fold_store import FoldStore
+from chalicelib.services.expectations.registry import ExpectationRegistry
+from chalicelib.services.expectations.status import ExpectationStatuses
 from chalicelib.services.feeds.push_jobs import FeedSettings, PushFeeds
 from chalicelib.services.jobs import job_timeouts
 from chalicelib.services.jobs.job_publisher import NO_LIMIT, JobPublisher
@@ -24,10 +37,15 @@ from chalicelib.services.log.appender import Appender
 from chalicelib.services.log.organizations import Organizations
 from chalicelib.services.log.publisher import Publisher
 from chalicelib.services.notifications.deliverer import Mailer
-from chalicelib.services.notifications.inbox import Inbox
+from chalicelib.services.notifications.history.delivery_history import DeliveryHistory
+from chalicelib.services.notifications.history.failure_events import FailureEvents
+from chalicelib.services.notifications.history.observer_past import ObserverPasts
+from chalicelib.services.notifications.inbox import Inbox, ReadMarks
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.notifications.replay import Replayer
+from chalicelib.services.pings.ping_keys import PingKeyRegistry
+from chalicelib.services.pings.ping_recorder import PingRecorder
 from chalicelib.services.ports import ChangeNotifier, Clock, Log, Measure, Outbox, Views
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention
@@ -82,6 +100,13 @@ class ConsumerServices:
 
     projector: ClaimingConsumer
     due: DueIndex
+    """The deadlines that follow from the log, in the views."""
+    held: DueIndex
+    """The deadlines of held messages, in the store of the checkpoints. On AWS that is the store of the views."""
+
+    @property
+    def due_indexes(self) -> tuple[DueIndex, ...]:
+        return (self.due,) if self.due is self.held else (self.due, self.held)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +118,34 @@ class JobServices:
 
 
 @dataclass(frozen=True, slots=True)
+class PingServices:
+    """Verify ping keys, and record pings."""
+
+    keys: PingKeyRegistry
+    recorder: PingRecorder
+
+
+@dataclass(frozen=True, slots=True)
+class ExpectationServices:
+    """Configure when jobs are expected to run, and report how it goes."""
+
+    registry: ExpectationRegistry
+    statuses: ExpectationStatuses
+
+
+@dataclass(frozen=True, slots=True)
 class NotificationServices:
     """Match events to observers and deliver messages about them."""
 
     observers: ObserverRegistry
+    calm: CalmDecisions
+    alerts: Alerts
     matcher: ObserverMatcher
     replayer: Replayer
     inbox: Inbox
+    read_marks: ReadMarks
+    history: DeliveryHistory
+    failures: FailureEvents
     create_mailer: Callable[[], Mailer]
 
 
@@ -123,6 +169,8 @@ class Components:
     log: LogServices
     consumers: ConsumerServices
     jobs: JobServices
+    pings: PingServices
+    expectations: ExpectationServices
     notifications: NotificationServices
     auth: AuthServices
 
@@ -168,23 +216,67 @@ def build_components(
     log: LogServices,
     create_mailer: Callable[[], Mailer],
 ) -> Components:
+    jobs = _build_job_services(settings, clock, measure, log)
+    observers, states = ObserverRegistry(stores.log, log.appender), CalmStates(stores.progress)
+    expectations, folds = ExpectationRegistry(stores.log, log.appender), FoldStore(log.reader, log.stored_retention)
+    consumers = _build_consumer_services(
+        settings,
+        clock,
+        stores,
+        log,
+        ExpectationAlarms(expectations, folds, log.publisher),
+        HeldMessages(observers, states, stores.log, stores.outbox),
+    )
+    calm = CalmDecisions(states, consumers.held, _lazy_event_filter(settings, log))
+    keys = PingKeyRegistry(stores.log, log.appender, log.organizations)
     return Components(
         settings=settings,
         clock=clock,
         measure=measure,
         stores=stores,
         log=log,
-        consumers=_build_consumer_services(settings, clock, stores, log),
-        jobs=_build_job_services(settings, clock, measure, log),
-        notifications=_build_notification_services(stores, log, create_mailer),
+        consumers=consumers,
+        jobs=jobs,
+        pings=PingServices(keys, PingRecorder(log.reader, jobs.publisher, expectations)),
+        expectations=ExpectationServices(expectations, ExpectationStatuses(expectations, folds, clock)),
+        notifications=_build_notification_services(clock, stores, log, observers, calm, create_mailer),
         auth=AuthServices(build_verifier(settings), SignIn(), Tickets(clock)),
     )
 
 
-def _build_consumer_services(settings: Settings, clock: Clock, stores: Stores, log: LogServices) -> ConsumerServices:
-    timeouts = JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s)
-    due = DueIndex(stores.views, clock, {job_timeouts.KIND: timeouts})
-    return ConsumerServices(projector(stores.views, stores.has_copies_in_views, due.enter), due)
+def _build_consumer_services(
+    settings: Settings,
+    clock: Clock,
+    stores: Stores,
+    log: LogServices,
+    alarms: ExpectationAlarms,
+    held_messages: HeldMessages,
+) -> ConsumerServices:
+    work: dict[str, TimedWork] = {
+        job_timeouts.KIND: JobTimeouts(log.reader, log.publisher, settings.clean_timeout_s),
+        expectation_alarms.KIND: alarms,
+    }
+    held_work: dict[str, TimedWork] = {held.KIND: held_messages}
+    stored_deadlines = {held.KIND: held_messages.stored_deadlines}
+    if stores.progress is stores.views:
+        due = held_index = DueIndex(stores.views, clock, {**work, **held_work}, stored_deadlines)
+    else:
+        due = DueIndex(stores.views, clock, work)
+        held_index = DueIndex(stores.progress, clock, held_work, stored_deadlines)
+    return ConsumerServices(projector(stores.views, stores.has_copies_in_views, due.enter), due, held_index)
+
+
+def _lazy_event_filter(settings: Settings, log: LogServices) -> Passes:
+    @cache
+    def event_filter() -> Passes:
+        from chalicelib.wiring.notifications import build_event_filter  # noqa: PLC0415  (loading Jinja2 takes long)
+
+        return build_event_filter(settings, log)
+
+    def passes(event: Event, observer: Observer, configured: ConfigurationState) -> bool:
+        return event_filter()(event, observer, configured)
+
+    return passes
 
 
 def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log: LogServices) -> JobServices:
@@ -205,15 +297,24 @@ def _build_job_services(settings: Settings, clock: Clock, measure: Measure, log:
 
 
 def _build_notification_services(
-    stores: Stores, log: LogServices, create_mailer: Callable[[], Mailer]
+    clock: Clock,
+    stores: Stores,
+    log: LogServices,
+    observers: ObserverRegistry,
+    calm: CalmDecisions,
+    create_mailer: Callable[[], Mailer],
 ) -> NotificationServices:
-    observers = ObserverRegistry(stores.log, log.appender)
-    matcher = ObserverMatcher(observers, log.reader, stores.outbox)
+    matcher = ObserverMatcher(observers, log.reader, stores.outbox, calm)
     return NotificationServices(
         observers=observers,
+        calm=calm,
+        alerts=Alerts(calm.states, log.reader, log.publisher, clock),
         matcher=matcher,
-        replayer=Replayer(log.reader, log.retention, matcher, stores.outbox),
+        replayer=Replayer(log.reader, log.retention, matcher, stores.outbox, observers, calm),
         inbox=Inbox(log.appender),
+        read_marks=ReadMarks(log.reader, log.retention, log.publisher),
+        failures=FailureEvents(observers, stores.log, log.publisher),
+        history=DeliveryHistory(stores.outbox, log.reader, log.retention, ObserverPasts(stores.log)),
         create_mailer=create_mailer,
     )
 

@@ -67,7 +67,7 @@ def _open_stores(folder: Path, clock: Clock) -> tuple[Stores, Receipts]:
     # The views file may be deleted at any time. Checkpoints of notifications must survive that, so they are in the
     # outbox file.
     outbox_schema = f"{outbox_table.SCHEMA}{sqlite_views.SCHEMA.lstrip()}"
-    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=(outbox_table.upgrade,))
+    outbox_database = Database(folder / "outbox.sqlite", outbox_schema, upgrades=outbox_table.UPGRADES)
     log = SqliteLog(database)
 
     def close() -> None:

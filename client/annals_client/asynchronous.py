@@ -7,7 +7,7 @@ from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import httpx
 
-from annals_client.calls import events, installation, objects, observers, queries
+from annals_client.calls import alerts, events, expectations, inbox, installation, objects, observers, queries
 from annals_client.method_binding import copy_signature
 from annals_client.sans_io import Emit, Outcome, Pause, RetryPolicy, Send, Steps, Values
 from annals_client.transport import RequestBuilder, Token, log_retry, no_response_from, response_from_httpx
@@ -113,9 +113,39 @@ class AsyncObservers(AsyncMethodGroup):
     get = ReturningMethod(observers.get)
     put = ReturningMethod(observers.put)
     delete = ReturningMethod(observers.delete)
+    snooze = ReturningMethod(observers.snooze)
     failures = IteratingMethod(observers.failures)
+    deliveries = IteratingMethod(observers.deliveries)
+    deliveries_of = IteratingMethod(observers.deliveries_of)
     retry = ReturningMethod(observers.retry)
     replay = IteratingMethod(observers.replay)
+
+
+class AsyncInbox(AsyncMethodGroup):
+    """The inbox of a user."""
+
+    newest = ReturningMethod(inbox.newest)
+    unread = ReturningMethod(inbox.unread)
+    mark_read = ReturningMethod(inbox.mark_read)
+
+
+class AsyncAlerts(AsyncMethodGroup):
+    """Silences and acknowledgements."""
+
+    silence = ReturningMethod(alerts.silence)
+    silences = ReturningMethod(alerts.silences)
+    end_silence = ReturningMethod(alerts.end_silence)
+    acknowledge = ReturningMethod(alerts.acknowledge)
+    acknowledgements = ReturningMethod(alerts.acknowledgements)
+
+
+class AsyncExpectations(AsyncMethodGroup):
+    """Expectations: when jobs should run, and whether they do."""
+
+    list = ReturningMethod(expectations.expectations)
+    get = ReturningMethod(expectations.get)
+    put = ReturningMethod(expectations.put)
+    delete = ReturningMethod(expectations.delete)
 
 
 class AsyncReports(AsyncMethodGroup):
@@ -132,6 +162,8 @@ class AsyncAnnals(AsyncMethodGroup):
     newest = ReturningMethod(events.newest)
     follow = IteratingMethod(events.follow)
     snapshot = ReturningMethod(objects.snapshot)
+    job_types = IteratingMethod(objects.job_types)
+    job_type = ReturningMethod(objects.job_type)
     system = ReturningMethod(installation.system)
     me = ReturningMethod(installation.me)
 
@@ -152,6 +184,9 @@ class AsyncAnnals(AsyncMethodGroup):
         )
         self.query = AsyncQueries(self.runner)
         self.observers = AsyncObservers(self.runner)
+        self.inbox = AsyncInbox(self.runner)
+        self.alerts = AsyncAlerts(self.runner)
+        self.expectations = AsyncExpectations(self.runner)
         self.reports = AsyncReports(self.runner)
 
     async def close(self) -> None:

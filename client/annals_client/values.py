@@ -117,7 +117,7 @@ class Published:
     position: int | None = None
     """The position of the last event."""
     ids: tuple[int, ...] = ()
-    """The numbers that the server has assigned to the jobs of `create` events without `id`, in their order."""
+    """With the vocabulary `job`: the ids of the jobs that were created without an id, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +174,60 @@ class Observer(TypedDict):
     filter: NotRequired[str]
     config: dict[str, Any]
     user: NotRequired[str]
+    when: NotRequired[str]
+    group_by: NotRequired[list[str]]
+    digest: NotRequired[str]
+    throttle: NotRequired[str]
+    quiet: NotRequired[str]
+    time_zone: NotRequired[str]
     since: int
+    snoozedUntil: NotRequired[str]
     deliveries: Deliveries
+
+
+class Mute(TypedDict):
+    """A silence, or an acknowledgement. Events of the job type or of the pattern notify no observer."""
+
+    id: int
+    type: NotRequired[str]
+    pattern: NotRequired[list[str]]
+    since: str
+    until: NotRequired[str]
+    comment: str
+    by: NotRequired[str]
+
+
+class OpenAlarm(TypedDict):
+    """The alarms of one kind since an expectation recovered last."""
+
+    kind: str
+    count: int
+    since: str
+    last: str
+
+
+class Expectation(TypedDict):
+    """An expectation and its status. Durations are in ISO-8601, times in UTC."""
+
+    name: str
+    type: NotRequired[str]
+    node: NotRequired[str]
+    key: NotRequired[str]
+    every: NotRequired[str]
+    cron: NotRequired[str]
+    time_zone: NotRequired[str]
+    grace: NotRequired[str]
+    max_duration: NotRequired[str]
+    max_silence: NotRequired[str]
+    min_interval: NotRequired[str]
+    paused: bool
+    description: NotRequired[str]
+    since: int
+    state: str
+    stateSince: str
+    nextExpectedAt: str | None
+    lastStartAt: str | None
+    openAlarms: list[OpenAlarm]
 
 
 class Failure(TypedDict):
@@ -189,6 +241,46 @@ class Failure(TypedDict):
     tries: int
     error: str
     at: str
+
+
+class DeliveryEntry(TypedDict):
+    """A delivery and its result. `state` is waiting, sent, dropped or parked."""
+
+    id: str
+    observer: str
+    channel: str | None
+    event: dict[str, int]
+    eventId: int | None
+    """None, as `type` and `key`, after the event has expired."""
+    type: list[str] | None
+    key: str | None
+    address: str
+    replay: str | None
+    state: str
+    tries: int
+    error: str | None
+    """The last error, or why it was dropped."""
+    at: str | None
+    """When it was sent, dropped or parked. While it waits: when it was queued, or last tried."""
+
+
+class InboxMessage(TypedDict):
+    """A message in an inbox, and the id of the event that caused it."""
+
+    eventId: int
+    read: bool
+    observer: str
+    subject: str
+    body: str
+    event: dict[str, int]
+
+
+class InboxStatus(TypedDict):
+    """The number of messages after `readUpTo`. If `moreFollows`, there are more."""
+
+    readUpTo: int
+    unread: int
+    moreFollows: bool
 
 
 class Report(TypedDict):

@@ -1,4 +1,4 @@
-"""The observers file. Its contents are applied at every start.
+"""The observers file, with observers, settings of jobs and expectations. Its contents are applied at every start.
 
 ```yaml
 jobs:                       # by job type, available in all templates
@@ -8,6 +8,8 @@ observers:
     channel: mail
     events: finish, clean
     config: {from: annals@example.org, to: ops@example.org}
+expectations:
+  nightly-backup: {type: backup, cron: 30 2 * * *, time_zone: Europe/Berlin}
 ```
 """
 
@@ -18,6 +20,8 @@ import yaml
 from pydantic import Field, TypeAdapter, ValidationError
 
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.expectations import expectation as expectations
+from chalicelib.domain.expectations.expectation import Expectation
 from chalicelib.domain.model import Model
 from chalicelib.domain.notifications.observer import Configuration, check_name
 from chalicelib.http.requests import explain
@@ -30,13 +34,14 @@ class ObserversFile(Model):
 
     observers: Annotated[dict[str, Configuration], Field(default_factory=dict)]
     jobs: Annotated[dict[str, dict[str, Any]], Field(default_factory=dict)]
+    expectations: Annotated[dict[str, Expectation], Field(default_factory=dict)]
 
 
 _FILE: TypeAdapter[ObserversFile] = TypeAdapter(ObserversFile)
 
 
 def apply_observers_file(path: Path, server: int, components: Components) -> int:
-    """Configure the observers and jobs in the file, if it exists. Returns the number of observers."""
+    """Configure what is in the file, if it exists. Returns the number of observers."""
     if not path.is_file():
         return 0
     try:
@@ -46,11 +51,24 @@ def apply_observers_file(path: Path, server: int, components: Components) -> int
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise BadInput(f"{path}: {error}") from error
     validator = build_validator(components.settings)
+    registry = components.notifications.observers
     for name, configuration in content.observers.items():
         try:
-            validator.check(configuration)
+            complete = registry.with_stored_secrets(server, check_name(name), configuration)
+            validator.check(complete)
+            _check_secret(complete)
         except BadInput as error:
             raise BadInput(f"{path}: {name}: {error}") from error
-        components.notifications.observers.put(server, check_name(name), configuration)
+        registry.put(server, name, complete)
     components.notifications.observers.configure_jobs(server, content.jobs)
+    for name, expectation in content.expectations.items():
+        components.expectations.registry.put(server, expectations.check_name(name), expectation)
     return len(content.observers)
+
+
+def _check_secret(configuration: Configuration) -> None:
+    """A generated secret could not be shown, so the file has to contain it."""
+    if configuration.channel == "webhook" and "secret" not in configuration.config:
+        raise BadInput(
+            "config.secret: a webhook needs one; for example 'whsec_' and the output of openssl rand -base64 32"
+        )

@@ -8,7 +8,7 @@ from chalicelib.adapters.sqlite.library import check_library
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.views import SqliteViews
 from chalicelib.domain.errors import LogBroken, Unusable
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, inbox_log
+from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, configuration_log, inbox_log
 from chalicelib.services.admin import recovery
 from chalicelib.settings import Settings
 from chalicelib.wiring import Components, get_components
@@ -50,7 +50,7 @@ def rewind_consumers(components: Components) -> None:
     outbox = cast(SqliteOutbox, stores.outbox)
     servers = [DIRECTORY_SERVER]
     for organization in components.log.organizations.all():
-        servers += [organization.server, inbox_log(organization.server)]
+        servers += [organization.server, configuration_log(organization.server), inbox_log(organization.server)]
     for server in servers:
         try:
             rewinds = recovery.rewind_consumers(server, stores.log, stores.views, stores.progress, outbox.delete_after)

@@ -73,7 +73,8 @@ def _operation(method: str, path: str, operation: Schema) -> Iterator[str]:
         yield from map(_parameter, operation["parameters"])
         yield ""
     if "requestBody" in operation:
-        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        (content,) = operation["requestBody"]["content"].values()
+        schema = content["schema"]
         yield f"Body{'' if operation['requestBody']['required'] else ', if any'}: {_body(schema)}.\n"
     yield from ("| response | |", "|---|---|")
     yield from (_answer(status, answer) for status, answer in operation["responses"].items() if "content" in answer)
@@ -126,13 +127,17 @@ def _curl(method: str, path: str, operation: Schema, example: Example) -> str:
     query = f"?{urlencode(example.query, doseq=True, safe='/*:')}" if example.query else ""
     is_stream = example.headers.get("Accept") == "text/event-stream"
     parts = ["curl -sN" if is_stream else "curl -s", *(["--max-time 1"] if example.is_endless else [])]
-    if method not in ("GET", "POST") or (method == "POST" and example.body is None):
+    if method == "HEAD":
+        parts.append("-I")
+    elif method not in ("GET", "POST") or (method == "POST" and example.body is None):
         parts.append(f"-X {method}")
     parts.append(f'"$ANNALS{path}{query}"')
     if operation["security"]:
         parts.append('-H "Authorization: Bearer $TOKEN"')
     parts += [f"-H '{name}: {value}'" for name, value in example.headers.items()]
-    if example.body is not None:
+    if isinstance(example.body, str):
+        parts.append(f"--data-raw '{example.body}'")
+    elif example.body is not None:
         parts += ["-H 'Content-Type: application/json'", f"-d '{json.dumps(example.body)}'"]
     return " ".join([*parts, *(["|| true"] if example.is_endless else [])])
 

@@ -8,7 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from chalicelib.adapters.templates.renderer import TemplateRenderer
-from infra.tools.samples import FAILED, OTHER, SAMPLES, Scope, scope
+from chalicelib.domain import vocabularies
+from chalicelib.domain.events.event import Event
+from chalicelib.domain.notifications.delivery import Channel, Delivery
+from chalicelib.domain.notifications.observer import Configuration, Observer
+from chalicelib.services.notifications.event_messages import build_event_message
+from infra.tools.samples import ALARM_EVENTS, DIGEST, FAILED, OTHER, SAMPLES, Scope, alarm_sample, sample_event, scope
 
 PAGE = Path("build/preview.html")
 
@@ -48,19 +53,26 @@ def main() -> None:
 
 def page(templates: TemplateRenderer) -> str:
     """The page as one self-contained HTML document."""
-    samples = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
-    titles = [f"{name}, failed" if fields is FAILED else name for name, fields in samples]
-    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, title in enumerate(titles))
+    alarms = [(title, *alarm_sample(event), event) for title, event in ALARM_EVENTS.items()]
+    others = [*SAMPLES.items(), ("finish", FAILED), ("another event", OTHER)]
+    samples = [
+        *(("finish, failed" if fields is FAILED else name, name, fields, None) for name, fields in others),
+        *alarms,
+        ("digest", "digest", DIGEST, sample_event("finish", FAILED)),
+    ]
+    links = "".join(f'<a href="#{number}">{escape(title)}</a>' for number, (title, *_) in enumerate(samples))
     sections = [
-        _section(templates, number, titles[number], name, fields) for number, (name, fields) in enumerate(samples)
+        _section(templates, number, title, name, fields, event or sample_event(name, fields))
+        for number, (title, name, fields, event) in enumerate(samples)
     ]
     head = f'<meta charset="utf-8"><title>Messages</title><style>{_STYLE}</style>'
     body = f"<h1>Messages</h1><nav>{links}</nav>{''.join(sections)}"
     return f'<!DOCTYPE html><html lang="en"><head>{head}</head><body>{body}</body></html>'
 
 
-def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope) -> str:
+def _section(templates: TemplateRenderer, number: int, title: str, name: str, fields: Scope, event: Event) -> str:
     others = "".join(card(templates, name, fields) for card in (_slack, _app, _text))
+    others += _event("webhook", "Webhook", event) + _event("eventbridge", "EventBridge", event)
     cards = f'{_mail(templates, name, fields)}<div class="column">{others}</div>'
     return f'<h2 id="{number}">{escape(title)}</h2><div class="row">{cards}</div>'
 
@@ -87,7 +99,19 @@ def _slack(templates: TemplateRenderer, name: str, fields: Scope) -> str:
 
 def _app(templates: TemplateRenderer, name: str, fields: Scope) -> str:
     subject, body = (templates.render("app", name, part, scope(name, fields)) for part in ("subject", "body"))
-    return _card("", "App", subject, f"<pre>{escape(body)}</pre>")
+    return _card("", "App and Apprise", subject, f"<pre>{escape(body)}</pre>")
+
+
+def _event(channel: Channel, title: str, event: Event) -> str:
+    """The JSON for a program."""
+    config = {"url": "https://example.org/hooks", "bus": "default"}
+    observer = Observer("ops", Configuration(channel=channel, config=config), since=0)
+    delivery = Delivery(f"{event.id}/ops", event.id.server, "ops", event.id, event.fields.key or "")
+    native = json.loads(vocabularies.native_text(event))
+    link = scope("", {})["link"]
+    message = build_event_message(delivery, event, native, observer, "acme", link, "https://annals.example.org", event)
+    text = json.dumps(json.loads(message.json), indent=2, ensure_ascii=False)
+    return _card("", title, "", f"<details><summary>JSON</summary><pre>{escape(text)}</pre></details>")
 
 
 def _card(kind: str, title: str, subject: str, content: str) -> str:
@@ -123,7 +147,10 @@ def _with_formatted_times(fields: Any) -> Any:
         return [_with_formatted_times(field) for field in fields]
     if not isinstance(fields, dict):
         return fields
-    return {name: _time(value) if name == "time" else _with_formatted_times(value) for name, value in fields.items()}
+    return {
+        name: _time(value) if name in ("time", "until") else _with_formatted_times(value)
+        for name, value in fields.items()
+    }
 
 
 def _time(seconds: int) -> str:

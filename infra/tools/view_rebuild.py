@@ -3,7 +3,13 @@
 from collections.abc import Callable, Iterator
 
 from chalicelib.domain.events.head import Head
-from chalicelib.domain.organizations.organization import DIRECTORY_SERVER, Organization, inbox_log
+from chalicelib.domain.organizations.organization import (
+    DIRECTORY_SERVER,
+    Organization,
+    configuration_log,
+    inbox_log,
+    is_configuration_log,
+)
 from chalicelib.services.consumers.projector import rebuild
 from chalicelib.services.jobs.job_timeouts import delete_retired_records
 from chalicelib.wiring import Components
@@ -11,7 +17,7 @@ from infra.tools.progress import Progress
 
 
 def rebuild_all(components: Components) -> None:
-    """Rebuild the views of the directory, and of every organization and its inbox."""
+    """Rebuild the views of the directory, and of every organization with its configuration and inbox."""
     for log in _logs(components):
         _rebuild(components, log)
 
@@ -35,13 +41,14 @@ def _logs(components: Components) -> Iterator[Organization]:
     yield Organization("(organizations)", DIRECTORY_SERVER)
     for organization in components.log.organizations.all():
         yield organization
+        yield Organization(f"{organization.name} (configuration)", configuration_log(organization.server))
         yield Organization(f"{organization.name} (inbox)", inbox_log(organization.server))
 
 
 def _rebuild(components: Components, log: Organization) -> None:
-    # The directory has no retention.
-    is_directory = log.server == DIRECTORY_SERVER
-    kept = Head(DIRECTORY_SERVER) if is_directory else components.log.stored_retention.boundary(log.server).head
+    # The directory and the configuration have no retention.
+    is_kept = is_configuration_log(log.server)
+    kept = Head(log.server) if is_kept else components.log.stored_retention.boundary(log.server).head
     progress = Progress(log.name, components.stores.log.head(log.server).session, "commits")
     if rebuild_after(kept, components, progress.update):
         progress.finish(f"{log.name:20} views rebuilt")

@@ -21,6 +21,8 @@ from tests.conformance.push.push_client import SSE
 from tests.serving import Member
 
 WATCH = {"channel": "app", "config": {"to": "anna", "note": "plain"}}
+SILENCE = {"type": "backup", "until": "2099-01-01T00:00:00Z"}
+EXPECTATION = {"type": "backup", "every": "1h", "description": "plain"}
 FOR_ALL = 200, 200, 200, 200
 FOR_READERS = 403, 200, 403, 200
 FOR_PUBLISHERS = 403, 403, 201, 201
@@ -73,6 +75,7 @@ ROUTES: dict[tuple[str, str], Route] = {
     ("GET", "/jobscheduler/master/api/{collection}/{path+}"): Route(
         "/jobscheduler/master/api/order/chain,1", FOR_READERS
     ),
+    ("GET", "/observer-presets"): Route("/observer-presets", FOR_READERS),
     ("GET", "/observers"): Route("/observers", FOR_READERS),
     ("GET", "/observers/{name}"): Route("/observers/watch", HIDDEN_FROM_READERS),
     ("PUT", "/observers/{name}"): Route("/observers/watch", FOR_ADMINS, WATCH),
@@ -92,6 +95,30 @@ ROUTES: dict[tuple[str, str], Route] = {
         "/organizations/{org}/pushy/job_status_feed/p1", FOR_READERS, headers=SSE
     ),
     ("GET", "/reports"): Route("/reports", FOR_READERS),
+    ("GET", "/ping-keys"): Route("/ping-keys", (403, 403, 403, 200)),
+    ("PUT", "/ping-keys/{name}"): Route("/ping-keys/-", (403, 403, 403, 400)),
+    ("DELETE", "/ping-keys/{name}"): Route("/ping-keys/unknown", (403, 403, 403, 404)),
+    **{
+        (method, f"/ping/{{key}}/{{name}}{end}"): Route(f"/ping/victim.guessed/backup{suffix}", (404, 404, 404, 404))
+        for method in ("GET", "HEAD", "POST")
+        for end, suffix in (("", "?create=1"), ("/{signal}", "/start?create=1"))
+    },
+    ("GET", "/job-types"): Route("/job-types", FOR_READERS),
+    ("GET", "/job-types/{job_type}"): Route("/job-types/backup", FOR_READERS),
+    ("GET", "/observers/{name}/deliveries"): Route("/observers/watch/deliveries", HIDDEN_FROM_READERS),
+    ("GET", "/deliveries"): Route("/deliveries?event=1.1.1", (403, 404, 403, 404)),
+    ("POST", "/observers/{name}/snooze"): Route("/observers/watch/snooze", HIDDEN_FROM_READERS, {"until": None}),
+    ("GET", "/silences"): Route("/silences", FOR_READERS),
+    ("POST", "/silences"): Route("/silences", FOR_PUBLISHERS, SILENCE),
+    ("DELETE", "/silences/{silence}"): Route("/silences/1", (403, 403, 404, 404)),
+    ("GET", "/acknowledgements"): Route("/acknowledgements", FOR_READERS),
+    ("POST", "/acknowledgements"): Route("/acknowledgements", FOR_PUBLISHERS, {"type": "backup"}),
+    ("GET", "/expectations"): Route("/expectations", FOR_READERS),
+    ("GET", "/expectations/{name}"): Route("/expectations/watch", FOR_READERS),
+    ("PUT", "/expectations/{name}"): Route("/expectations/watch", FOR_ADMINS, EXPECTATION),
+    ("DELETE", "/expectations/{name}"): Route("/expectations/unknown", (403, 403, 403, 404)),
+    ("GET", "/users/{user}/inbox/unread"): Route("/users/anna/inbox/unread", FOR_ALL),
+    ("POST", "/users/{user}/inbox/read"): Route("/users/anna/inbox/read", FOR_ALL, {"eventId": 0}),
     ("POST", "/reports/{name}/link"): Route("/reports/report/link", FOR_READERS),
     ("GET", "/system"): Route("/system", FOR_READERS),
 }

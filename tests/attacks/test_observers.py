@@ -255,14 +255,61 @@ def test_webhook_with_forbidden_url_is_refused(url: str, member: Member, canary:
     assert canary.connection_count == 0
 
 
+PRIVATE_URLS = [url for url in FORBIDDEN_URLS if "slack" not in url or "{here}" in url]
+"""Webhooks may use any public host, also those that look like Slack's."""
+
+
+@pytest.mark.parametrize("url", PRIVATE_URLS)
+def test_event_webhook_with_forbidden_url_is_refused(url: str, member: Member, canary: Canary) -> None:
+    config = {"url": url.format(here=f"127.0.0.1:{canary.port}", port=canary.port)}
+    member.publish("a")
+    for configuration in ({"channel": "webhook", "config": config}, private(channel="webhook", config=config)):
+        response = member.request("PUT", "/observers/new", json=configuration)
+        assert (response.status_code, preview(member, configuration)[0]) == (400, 400)
+    assert canary.connection_count == 0
+
+
+APPRISE_URLS = [
+    *("json://{here}/x", "jsons://{here}/x", "jsons://localhost:{port}/x", "jsons://2130706433:{port}/x"),
+    *("jsons://user:pass@{here}/x", "ntfys://{here}/topic", "ntfy://{here}/topic", "workflows://{here}/a/b"),
+    *("file:///etc/passwd", "syslog://", "dbus://", "rsyslog://{here}", "mailto://u:p@{here}", "xmls://[::1]:{port}/x"),
+    *("jsons://169.254.169.254/latest", "jsons://example.org/?verify=no", "apprises://{here}/token", "http://{here}/x"),
+]
+
+
+def test_apprise_with_forbidden_url_is_refused(member: Member, canary: Canary) -> None:
+    for url in APPRISE_URLS:
+        urls = [url.format(here=f"127.0.0.1:{canary.port}", port=canary.port)]
+        response = member.request("PUT", "/observers/new", json={"channel": "apprise", "config": {"urls": urls}})
+        assert (response.status_code, "config.urls: URL 1: " in response.text) == (400, True), url
+    assert canary.connection_count == 0
+
+
+def test_event_text_cannot_change_cloud_event(member: Member) -> None:
+    publish_injected(member)
+    key = '/a\r\n","x":1'
+    member.post({"events": [{"type": ["a\n", '","id":"x'], "key": key}]})
+    config = {"url": "https://example.org/hooks"}
+    for types, subject in ((["job/finish/*"], "/job/1"), ([["a\n", "*"]], '/a\ufffd\ufffd","x":1')):
+        status, text = preview(member, {"channel": "webhook", "types": types, "config": config})
+        event = json.loads(text)["message"]["json"]
+        assert (status, event["subject"], event["id"].partition("/")[2][:8]) == (200, subject, "new/test")
+        assert event.keys() == {"specversion", "id", "source", "type", "time", "datacontenttype", "subject", "data"}
+
+
 def test_messages_do_not_use_proxies_of_the_environment(member: Member, canary: Canary) -> None:
     """The host cannot be resolved, and a proxy is not asked to resolve it."""
     member.publish("a")
     config = {"url": f"https://nobody.invalid/services/{WEBHOOK}"}
-    assert member.request("PUT", "/observers/new", json={"channel": "slack", "config": config}).status_code == 201
-    response = member.request("POST", "/observers/new/test")
-    assert (response.status_code, "its name cannot be resolved" in response.text) == (502, True)
-    assert WEBHOOK not in response.text
+    for channel in ("slack", "webhook"):
+        assert member.request("PUT", f"/observers/{channel}", json={"channel": channel, "config": config}).is_success
+        response = member.request("POST", f"/observers/{channel}/test")
+        assert (response.status_code, "its name cannot be resolved" in response.text) == (502, True)
+        assert WEBHOOK not in response.text
+    urls = {"urls": [f"jsons://nobody.invalid/{WEBHOOK}"]}
+    assert member.request("PUT", "/observers/apprise", json={"channel": "apprise", "config": urls}).is_success
+    response = member.request("POST", "/observers/apprise/test")
+    assert (response.status_code, WEBHOOK in response.text) == (502, False)
     assert canary.connection_count == 0
 
 
@@ -298,12 +345,22 @@ def test_formatter_indents_forged_lines_in_errors() -> None:
 
 def test_log_contains_no_secrets(member: Member) -> None:
     server, code = member.server, "guessed-code"
+    member.publish("a")
     config = {"url": f"https://nobody.invalid/services/{WEBHOOK}"}
     member.request("PUT", "/observers/slack", json={"channel": "slack", "config": config})
     member.request("POST", "/observers/slack/test")
+    signing = "whsec_" + "SECRETsecret" * 4
+    member.request("PUT", "/observers/hook", json={"channel": "webhook", "config": {**config, "secret": signing}})
+    urls = {"urls": [f"jsons://nobody.invalid/{WEBHOOK}"]}
+    member.request("PUT", "/observers/apprise", json={"channel": "apprise", "config": urls})
+    for name in ("hook", "apprise"):
+        assert member.request("POST", f"/observers/{name}/test").status_code == 502
+    for path in ("/observers", "/observers/hook", "/observers/apprise", "/observers/hook/failures"):
+        text = member.get(path).text
+        assert (signing in text, "jsons://nobody" in text) == (False, False)
     server.client.post("/sign-in", json={"code": code})
     server.client.get("/reports/report?ticket=secret-ticket")
     for token in (member.token, f"{member.token}x", "secret.token.here"):
         server.client.get("/events?types=a/*/b", headers={"Authorization": f"Bearer {token}"})
-    secrets = [JWT_KEY, member.token, "secret.token.here", code, "secret-ticket", WEBHOOK, "hooksecret"]
+    secrets = [JWT_KEY, member.token, "secret.token.here", code, "secret-ticket", WEBHOOK, "hooksecret", signing]
     assert [secret for secret in secrets if secret in server.output] == []

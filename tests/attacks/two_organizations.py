@@ -15,7 +15,7 @@ from tests.serving import Member, Server, run_server
 
 SECRET = "m4rk3r"
 """A marker in all data of the victim."""
-EVENT_COUNT = 7
+EVENT_COUNT = 8
 """Number of events that each organization has published."""
 
 Json = dict[str, Any]
@@ -53,6 +53,9 @@ def populate(member: Member, word: str) -> None:
     """Create events of all vocabularies, objects, observers, messages and failed deliveries that contain `word`."""
     put_observer(member, "watch", {"channel": "app", "config": {"to": "anna", "note": word}})
     put_observer(member, "broken", {"channel": "app", "config": {"to": word}, "filter": f"event.id / 0 or '{word}'"})
+    expectation = {"type": "backup", "every": "1h", "description": word}
+    assert member.request("PUT", "/expectations/watch", json=expectation).status_code == 201
+    post(member, "/silences", {"type": word, "until": "2099-01-01T00:00:00Z", "comment": word})
     post(member, "/events", {"events": [{"type": ["secret", word], "key": f"/{word}", "payload": _json(word)}]})
     post(member, "/events/job", {"events": [job("create", params={"word": word}), job("progress", state=word)]})
     post(member, "/events/job", {"events": [job("createJobSet", 1, jobs=[{"type": word, "node": word}])]})
@@ -60,7 +63,7 @@ def populate(member: Member, word: str) -> None:
     post(member, "/events/scheduler", {"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": word})
     link = f"https://reports.example/{word}"
     post(member, "/events", {"events": [{"type": ["report", "ready", "report"], "payload": _json({"link": link})}]})
-    eventually(lambda: _finished_deliveries(member), lambda counts: counts == [EVENT_COUNT, EVENT_COUNT])
+    eventually(lambda: _finished_deliveries(member), lambda counts: counts == [2 * EVENT_COUNT, EVENT_COUNT])
     assert word in member.get("/users/anna/inbox").text
     assert word in member.get("/observers/broken/failures").text
 

@@ -215,10 +215,22 @@ def test_observers_put_replay_delete(shell: Shell, member: Member) -> None:
         shell, "replay", "ops", "--since", "1h"
     )
     assert shell.annals("observers", "failures", "ops", "--json").values == []
+    assert shell.annals("observers", "deliveries", "ops").lines[0].split()[:3] == ["at", "state", "address"]
+    assert shell.annals("observers", "deliveries", "ops", "--json", "-n", "0").values == []
     assert shell.annals("observers", "retry", "ops", "--json").values == [{"retried": 0}]
     assert shell.annals("observers", "delete", "ops").out == "ops is deleted\n"
     assert shell.annals("observers", "show").code == 2
     assert shell.annals("observers", "show", "ops").code == 4
+
+
+def test_expectations_put_show_delete(shell: Shell) -> None:
+    configuration = json.dumps({"type": "backup", "every": "1h"})
+    assert shell.annals("expectations", "put", "nightly", stdin=configuration).code == 0
+    assert shell.annals("expectations").lines[1].split()[:2] == ["nightly", "new"]
+    assert shell.annals("expectations", "show", "nightly", "--json").values[0]["every"] == "PT1H"
+    assert shell.annals("expectations", "delete", "nightly").out == "nightly is deleted\n"
+    assert shell.annals("expectations", "show").code == 2
+    assert shell.annals("expectations", "show", "nightly").code == 4
 
 
 def test_report_system_and_me(shell: Shell, member: Member) -> None:

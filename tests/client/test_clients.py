@@ -40,6 +40,7 @@ SOURCE_TIME = datetime(2026, 11, 4, 11, 7, 36, 606001, tzinfo=UTC)
         (Annals, AsyncAnnals),
         (synchronous.Queries, asynchronous.AsyncQueries),
         (synchronous.Observers, asynchronous.AsyncObservers),
+        (synchronous.Alerts, asynchronous.AsyncAlerts),
         (synchronous.Reports, asynchronous.AsyncReports),
     ],
     ids=lambda kind: kind.__name__,
@@ -88,6 +89,25 @@ def test_publish_vocabulary_reports_ignored_events(annals: Annals) -> None:
     published = annals.publish(events, vocabulary="job")
     assert [event.path for event in published.events] == ["job/create/n1/backup"]
     assert [ignored.place for ignored in published.ignored] == [1]
+
+
+def test_publish_job_without_id_returns_its_number(annals: Annals) -> None:
+    new_job = {"event": "create", "node": "n1", "type": "backup"}
+    published = annals.publish([{**new_job, "id": 7}, new_job, new_job], vocabulary="job")
+    assert (published.ids, annals.publish([{**new_job, "id": 1}], vocabulary="job").ids) == ((8, 9), ())
+
+
+def test_job_types_have_runs_and_statistics(annals: Annals) -> None:
+    names = [f"type {number:03}" for number in range(120)]
+    jobs = [{"event": "create", "node": "n1", "type": name} for name in names]
+    first, *_ = annals.publish(jobs, vocabulary="job").ids
+    end = {"event": "finish", "node": "n1", "id": first, "type": names[0], "success": "0", "message": "no space"}
+    annals.publish([end], vocabulary="job")
+    assert [job_type["type"] for job_type in annals.job_types()] == names
+    (failed,) = annals.job_types(result="failure")
+    assert (failed["type"], failed["successRate"], failed["lastRun"]["error"]) == (names[0], 0.0, "no space")
+    assert [run["id"] for run in annals.job_type(names[0])["runs"]] == [first]
+    assert [job_type["type"] for job_type in annals.job_types(search="type 00", state="running")] == names[1:10]
 
 
 def test_publish_matching_condition_raises_condition_failed(annals: Annals) -> None:
@@ -261,9 +281,55 @@ def test_observers_put_replay_delete(annals: Annals, member: Member) -> None:
     assert [(part.deliveries, part.is_done) for part in annals.observers.replay("ops", after=0)] == [(2, True)]
     assert list(annals.observers.replay("ops", since=datetime.now(UTC) + timedelta(hours=1)))[-1].deliveries == 0
     assert list(annals.observers.failures("ops")) == []
+    listed = list(annals.observers.deliveries("ops", page=1))
+    assert [(entry["channel"], entry["address"], entry["type"]) for entry in listed] == [
+        ("app", "anna", ["a", "y"]),
+        ("app", "anna", ["a", "x"]),
+    ]
+    assert list(annals.observers.deliveries_of(listed[0]["eventId"] or 0)) == listed[:1]
+    assert list(annals.observers.deliveries_of(Id(**listed[1]["event"]))) == listed[1:]
     assert annals.observers.retry("ops") == 0
     annals.observers.delete("ops")
     assert annals.observers.list() == ()
+
+
+def test_inbox_newest_unread_and_mark_read(annals: Annals, member: Member) -> None:
+    annals.observers.put("ops", {"channel": "app", "types": ["a/*"], "config": {"to": "anna"}})
+    member.publish("a/x", "a/y")
+    member.get("/users/anna/inbox?timeout=10s&delay=2s")
+    newest = annals.inbox.newest("anna", limit=1)
+    assert [message["read"] for message in newest] == [False]
+    assert annals.inbox.mark_read("anna", newest[0]["eventId"])["unread"] == 0
+    assert annals.inbox.unread("anna") == {"readUpTo": newest[0]["eventId"], "unread": 0, "moreFollows": False}
+
+
+def test_observer_is_snoozed_and_woken(annals: Annals) -> None:
+    annals.observers.put("ops", {"channel": "app", "config": {"to": "anna"}, "when": "change"})
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    assert annals.observers.snooze("ops", until)["snoozedUntil"] == "2099-01-01T00:00:00.000000Z"
+    assert "snoozedUntil" not in annals.observers.snooze("ops", None)
+
+
+def test_silences_and_acknowledgements_are_listed(annals: Annals) -> None:
+    until = datetime(2099, 1, 1, tzinfo=UTC)
+    first = annals.alerts.silence("backup", until=until, comment="new disks")
+    second = annals.alerts.silence(pattern="job/?/n1/*", until=until)
+    assert annals.alerts.silences() == (second, first)
+    annals.alerts.end_silence(first["id"])
+    with pytest.raises(NotFound):
+        annals.alerts.end_silence(first["id"])
+    acknowledged = annals.alerts.acknowledge("backup", comment="I am on it")
+    assert (annals.alerts.silences(), annals.alerts.acknowledgements()) == ((second,), (acknowledged,))
+
+
+def test_expectations_put_list_delete(annals: Annals) -> None:
+    for number in range(101):
+        annals.expectations.put(f"nightly-{number:03}", {"type": "backup", "every": "1h"})
+    assert [one["name"][-3:] for one in annals.expectations.list()] == [f"{number:03}" for number in range(101)]
+    assert annals.expectations.get("nightly-000")["state"] == "new"
+    annals.expectations.delete("nightly-000")
+    with pytest.raises(NotFound):
+        annals.expectations.get("nightly-000")
 
 
 def test_replay_lost_response_delivers_once(proxied_annals: Annals, proxy: ScriptedProxy, member: Member) -> None:

@@ -208,6 +208,17 @@ def test_failures_requests_page_by_page() -> None:
     ]
 
 
+def test_deliveries_requests_page_by_page() -> None:
+    runner = StepRunner()
+    pages = [b'{"deliveries": [{"id": "a"}], "cursor": "x:1"}', b'{"deliveries": [], "cursor": null}']
+    runner.run(observers.deliveries_of(runner.policy, 7, page=1), lambda n: Response(200, {}, pages[n - 1]))
+    assert runner.emitted == [{"id": "a"}]
+    assert [step.request.target for step in runner.sent] == [
+        "/deliveries?eventId=7&limit=1",
+        "/deliveries?eventId=7&limit=1&cursor=x%3A1",
+    ]
+
+
 def test_replay_continues_by_name_until_done() -> None:
     runner = StepRunner()
     parts = [

@@ -205,6 +205,7 @@ def test_refused_configuration_shows_the_servers_message(console: Console, owner
             },
         },
         {"scope": "private", "user": "anna", "config": {"label": "x"}},
+        {"when": "failures(2)", "group_by": ["node"], "digest": "10m", "throttle": "1h", "quiet": "22:00-07:00"},
     ],
     ids=json.dumps,
 )
@@ -243,3 +244,38 @@ def test_form_shows_the_patterns_that_it_saves(
     with page.expect_response(lambda response: response.request.method == "PUT"):
         page.get_by_role("button", name="Save").click()
     assert member.get("/observers/shown").json()["types"] == types
+
+
+def test_webhook_form_shows_new_secret_once(console: Console, owner: Member) -> None:
+    page = console.open(owner, "#/observers?new=yes")
+    page.get_by_label("Name").fill("hook")
+    page.get_by_label("Scope").select_option("global")
+    page.get_by_label("Channel").select_option("webhook")
+    page.get_by_label("URL", exact=True).fill("https://example.org/hooks")
+    page.get_by_role("button", name="Save").click()
+    secret = page.get_by_label("The secret", exact=True)
+    secret.wait_for()
+    assert secret.inner_text().startswith("whsec_")
+    page.get_by_role("link", name="Continue").click()
+    page.get_by_role("heading", name="hook").wait_for()
+    field = page.get_by_label("Secret", exact=True)
+    field.wait_for()
+    assert field.input_value() == "********"
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved", exact=True).wait_for()
+    assert page.get_by_label("The secret", exact=True).count() == 0
+    assert owner.get("/observers/hook").json()["config"] == {"url": "https://example.org/hooks", "secret": "********"}
+
+
+def test_apprise_form_edits_list_of_urls(console: Console, owner: Member) -> None:
+    config = {"urls": ["discord://1234567890/token", "ntfys://topic"]}
+    owner.request("PUT", "/observers/many", json={"channel": "apprise", "types": ["a/*"], "config": config})
+    page = console.open(owner, "#/observers/many")
+    field = page.get_by_label("Apprise URLs, one per line")
+    field.wait_for()
+    assert field.input_value() == "discord://********/1\nntfys://********/2"
+    field.fill("ntfys://********/2\njsons://example.org/a\n")
+    page.get_by_role("button", name="Save").click()
+    page.get_by_text("Saved", exact=True).wait_for()
+    urls = owner.get("/observers/many").json()["config"]["urls"]
+    assert urls == ["ntfys://********/1", "jsons://********/2"]

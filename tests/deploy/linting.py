@@ -19,8 +19,10 @@ HUB_PARAMETERS = {
     "HubSubnets": "subnet-0123456789abcdef0,subnet-0123456789abcdef1",
     "HubCertificate": "arn:aws:acm:eu-central-1:123456789012:certificate/12345678-1234-1234-1234-123456789012",
     "HubDomain": "hub.example.org",
+    "EventBuses": "arn:aws:events:eu-central-1:123456789012:event-bus/default",
 }
 HUB_CONDITION = "HasHub"
+HUB_CONDITIONS = {HUB_CONDITION, "HasHubAndEventBuses"}
 
 
 def expand(template: Template) -> Template:
@@ -47,7 +49,7 @@ def without_hub(template: Template) -> Template:
     changed = _without_condition(copy.deepcopy(template))
     for section in ("Resources", "Outputs"):
         entries = changed[section].items()
-        changed[section] = {name: entry for name, entry in entries if entry.get("Condition") != HUB_CONDITION}
+        changed[section] = {name: entry for name, entry in entries if entry.get("Condition") not in HUB_CONDITIONS}
     for section in ("Parameters", "Conditions", "Rules"):
         changed[section] = {name: entry for name, entry in changed[section].items() if "Hub" not in name}
     return {section: entries for section, entries in changed.items() if entries}

@@ -11,7 +11,7 @@ from typing import Any
 import botocore.session
 from botocore import xform_name
 
-from chalicelib.adapters.aws.client import DYNAMODB, GLUE, SQS
+from chalicelib.adapters.aws.client import DYNAMODB, EVENTBRIDGE, GLUE, SQS
 from infra.deploy.build.package import ROOT
 from tests.adapters.aws.endpoints import ForwardingHandler, serve
 from tests.deploy.permissions import Permission, Place, required_permissions
@@ -19,7 +19,7 @@ from tests.deploy.permissions import Permission, Place, required_permissions
 CODE = ROOT / "chalicelib"
 FOR_LOCAL_ENDPOINTS = CODE / "adapters" / "dynamodb" / "tables.py"
 """Creates tables for emulators. No deployed function calls it."""
-SERVICES = (DYNAMODB, SQS, GLUE)
+SERVICES = (DYNAMODB, SQS, GLUE, EVENTBRIDGE)
 """Services that are called without the SDK."""
 HIDDEN_CALLS = ("get_waiter", "get_paginator")
 """Client methods that call operations under other names."""

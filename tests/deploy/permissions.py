@@ -42,6 +42,8 @@ def required_permissions(service: str, operation: str, params: Mapping[str, Any]
                 yield from (Permission(action, place.arn("ses", resource)) for action in RAW_MAIL_ACTIONS)
         case "s3", "GetObject" | "PutObject":
             yield Permission(f"s3:{operation}", f"arn:aws:s3:::{params['Bucket']}/{params['Key']}")
+        case "events", "PutEvents":
+            yield from (Permission("events:PutEvents", entry["EventBusName"]) for entry in params["Entries"])
         case "glue", "StartJobRun":
             yield Permission("glue:StartJobRun", place.arn("glue", f"job/{params['JobName']}"))
         case _:

@@ -9,13 +9,16 @@ import boto3  # type: ignore[import-untyped]
 
 from chalicelib import wiring
 from chalicelib.domain.exports.table_export import EXPORTS_VIEW, LedgerEntry
-from chalicelib.domain.organizations.organization import inbox_log
+from chalicelib.domain.organizations.organization import configuration_log, inbox_log
+from chalicelib.domain.views.due import DUE_VIEW
 from chalicelib.domain.views.record import MAX_CHARACTER
+from chalicelib.services.calm.held_messages import KIND
 from chalicelib.services.consumers.projector import rebuild
 from chalicelib.services.reading.log_reader import MAX_SEARCH_DISTANCE
 from chalicelib.wiring.exports import table_exporter
 from infra.deploy.build.package import ROOT
 from tests.deploy.installation import Installation, full_token, stream_event
+from tests.torture.stores import REGION
 
 EVENTS = ROOT / "tests" / "events"
 ACME = 1
@@ -24,6 +27,7 @@ LARGE = {"text": "x" * 5_000}
 NO_EVENTS = {"types": ["nothing/*"]}
 NO_EVENTS_OF_KEY = {"keys": ["/noise/1"], "types": ["nothing/*"]}
 HOUR_MS = 3_600_000
+BUS = f"arn:aws:events:{REGION}:000000000000:event-bus/default"
 SCHEDULED: dict[str, Any] = {"source": "aws.events", "detail-type": "Scheduled Event", "detail": {}}
 
 
@@ -35,13 +39,15 @@ def play(annals: Installation) -> None:
     ingest(annals)
     append(annals)
     read_without_views(annals)
-    annals.call("project", stream_event(0, 1, 2))
+    annals.call("project", stream_event(0, 1, 2, configuration_log(ACME)))
     publish_with_views(annals)
     append_with_views(annals)
     observe_and_deliver(annals)
     annals.call("project", stream_event(1, inbox_log(ACME)))
     read(annals)
     manage_observers(annals)
+    be_calm(annals)
+    ping(annals)
     annals.call("clean", SCHEDULED)
     export(annals)
     report(annals)
@@ -61,12 +67,18 @@ def create_organizations(annals: Installation) -> None:
         "mails": {"channel": "mail", "events": "redirect,finish", "config": mail},
         "posts": {"channel": "slack", "events": "finish", "config": {"url": "https://127.0.0.1:9/services/a/b/c"}},
         "notifies": {"channel": "app", "events": "all", "config": {"to": "anna"}},
+        "buses": {"channel": "eventbridge", "events": "finish", "config": {"bus": "default"}},
+        "held": {"channel": "app", "events": "finish", "digest": "1s", "config": {"to": "anna"}},
         "mine": {"channel": "app", "scope": "private", "events": "redirect,finish"},
         "broken": {"channel": "mail", "types": ["push/*"], "config": mail | {"from": "annals@elsewhere.example"}},
     }.items():
         annals.request("PUT", "/observers/{name}", configuration, 201, name=name)
     changed = {"channel": "app", "events": "finish", "config": {"to": "ben"}}
     annals.request("PUT", "/observers/{name}", changed, name="notifies")
+    # The jobs start more often, which is an alarm.
+    for name in ("rare-backups", "unused"):
+        annals.request("PUT", "/expectations/{name}", {"type": "backup", "min_interval": "1h"}, 201, name=name)
+    annals.request("DELETE", "/expectations/{name}", name="unused")
 
 
 def publish(annals: Installation) -> None:
@@ -141,11 +153,25 @@ def observe_and_deliver(annals: Installation) -> None:
     assert any(answer["batchItemFailures"] for answer in answers)
     assert len(annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]) > 1
     assert annals.request("GET", "/observers/{name}", name="mails")["deliveries"]["sent"] > 1
+    assert annals.request("GET", "/observers/{name}", name="buses")["deliveries"]["sent"] > 1
     assert annals.request("GET", "/observers/{name}", name="broken")["deliveries"]["parked"] > 1
 
 
 def manage_observers(annals: Installation) -> None:
-    """List and retry failures, replay, preview, test, and delete an observer."""
+    """List deliveries, retry failures, replay, preview, test, and delete an observer. Mark messages as read."""
+    (latest, *_) = annals.request("GET", "/observers/{name}/deliveries", name="broken")["deliveries"]
+    event = "{server}.{session}.{instance}".format(**latest["event"])
+    assert latest in annals.request("GET", "/deliveries", query={"event": event})["deliveries"]
+    failed = annals.request("GET", "/events", query={"types": "notification/failed/mail/broken", "after": "0"})
+    assert (
+        len(failed["eventSnapshots"])
+        == annals.request("GET", "/observers/{name}", name="broken")["deliveries"]["parked"]
+    )
+    messages = annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]
+    mark = {"eventId": messages[0]["eventId"]}
+    marked = annals.request("POST", "/users/{user}/inbox/read", mark, user="anna")
+    assert annals.request("GET", "/users/{user}/inbox/unread", user="anna") == marked
+    assert (marked["readUpTo"], marked["unread"]) == (mark["eventId"], len(messages) - 1)
     (first, *_) = annals.request("GET", "/observers/{name}/failures", name="broken")["failures"]
     annals.request("POST", "/observers/{name}/retry", {"ids": [first["id"]]}, name="broken")
     annals.request("POST", "/observers/{name}/retry", name="broken")
@@ -154,9 +180,47 @@ def manage_observers(annals: Installation) -> None:
         configuration = {"channel": "app", "events": "finish", "config": {"to": "ben"}}
         annals.request("POST", "/observers/{name}/preview", {"configuration": configuration}, name=name)
         annals.request("POST", "/observers/{name}/test", name=name)
+    annals.request("POST", "/observers/{name}/test", name="buses")
     annals.deliver_all()
     annals.request("DELETE", "/observers/{name}", name="posts")
     annals.deliver_all()
+
+
+def be_calm(annals: Installation) -> None:
+    """Snooze, silence and acknowledge. Held messages are sent when their time has come."""
+    annals.request("POST", "/observers/{name}/snooze", {"until": "2100-01-01T00:00:00Z"}, name="mine")
+    annals.request("POST", "/observers/{name}/snooze", {"until": None}, name="mine")
+    silence = annals.request("POST", "/silences", {"type": "noise", "until": "2100-01-01T00:00:00Z"}, 201)["id"]
+    annals.request("GET", "/silences")
+    annals.request("DELETE", "/silences/{silence}", silence=str(silence))
+    annals.request("POST", "/acknowledgements", {"type": "noise"}, 201)
+    annals.request("GET", "/acknowledgements")
+    annals.call("observe", stream_event(1))
+    annals.until(lambda: not _held_messages(), partial(annals.call, "clean", SCHEDULED))
+    annals.deliver_all()
+    messages = annals.request("GET", "/users/{user}/inbox", user="anna", query={"after": "0"})["eventSnapshots"]
+    assert any(message["observer"] == "held" and "(and " in message["subject"] for message in messages)
+
+
+def _held_messages() -> list[str]:
+    """The deadlines of held messages."""
+    views = wiring.get_components().stores.views
+    return [record.item for record in views.range(DUE_VIEW, "", MAX_CHARACTER) if f"/{KIND}/" in record.item]
+
+
+def ping(annals: Installation) -> None:
+    """Every path of a ping, with a new key."""
+    key = annals.request("PUT", "/ping-keys/{name}", status=201, name="cron")["key"]
+    annals.request("GET", "/ping-keys")
+    success = partial(annals.request, route="/ping/{key}/{name}", key=key, name="nightly")
+    signal = partial(annals.request, route="/ping/{key}/{name}/{signal}", key=key, name="nightly")
+    success("GET", query={"create": "1"}, status=201)
+    for method in ("GET", "HEAD", "POST"):
+        signal(method, signal="start")
+        signal(method, signal="log")
+        success(method)
+    annals.request("DELETE", "/ping-keys/{name}", name="cron")
+    success("POST", status=404)
 
 
 def read_without_views(annals: Installation) -> None:
@@ -184,10 +248,17 @@ def read(annals: Installation) -> None:
         "/jobsets/{number}": {"number": "7"},
         "/organizations/{org}/pushy/jobs": {"org": "acme"},
         "/organizations/{org}/pushy/jobs/{job}": {"org": "acme", "job": "deploy"},
+        "/job-types": {},
+        "/job-types/{job_type}": {"job_type": "backup"},
+        "/observer-presets": {},
         "/observers": {},
         "/observers/{name}": {"name": "notifies"},
         "/observers/{name}/failures": {"name": "notifies"},
+        "/observers/{name}/deliveries": {"name": "notifies"},
+        "/expectations": {},
+        "/expectations/{name}": {"name": "rare-backups"},
         "/users/{user}/inbox": {"user": "anna"},
+        "/users/{user}/inbox/unread": {"user": "anna"},
     }
     for route, at in routes.items():
         get(route, headers=acme, **at)

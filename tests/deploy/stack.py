@@ -39,13 +39,13 @@ class Stack:
         return {name: self.resolve(value) for name, value in variables.items() if "Fn::If" not in value}
 
     def allowed_permissions(self, function: str) -> set[Permission]:
-        """The permissions in a function's policy."""
+        """The permissions in a function's policy, and in the policies that the template adds to its role."""
         return {
             Permission(action, self.resolve(resource))
             for statement in statements(function)
             for action in statement["Action"]
             for resource in statement["Resource"]
-        }
+        } | set(self._added_permissions("HubTaskRole" if function == HUB else f"{logical_id(function)}Role"))
 
     def lambda_permissions(self, function: str) -> set[Permission]:
         """Permissions that Lambda needs to run a function.
@@ -70,6 +70,8 @@ class Stack:
                 return self._attribute(name, attribute)
             case {"Fn::Sub": text}:
                 return re.sub(r"\$\{([^}]+)\}", lambda match: self._substitute(match[1]), text)
+            case {"Fn::Join": [",", {"Ref": name}]}:
+                return self._ref(name)
             case str():
                 return value
         raise NotImplementedError(f"the test cannot resolve {value}")
@@ -78,6 +80,14 @@ class Stack:
         """The physical name of a table or queue."""
         properties = self.template["Resources"][name]["Properties"]
         return self.resolve(properties.get("QueueName", {"Fn::Sub": f"${{AWS::StackName}}-{name}"}))
+
+    def _added_permissions(self, role: str) -> Iterator[Permission]:
+        """Their resources are parameters with lists of ARNs."""
+        for resource in self.template["Resources"].values():
+            if resource.get("Type") == "AWS::IAM::Policy" and {"Ref": role} in resource["Properties"]["Roles"]:
+                for statement in resource["Properties"]["PolicyDocument"]["Statement"]:
+                    arns = filter(None, self.resolve(statement["Resource"]).split(","))
+                    yield from (Permission(action, arn) for arn in arns for action in statement["Action"])
 
     def _log_group(self, function: str) -> str:
         logging = self.template["Resources"][logical_id(function)]["Properties"]["LoggingConfig"]

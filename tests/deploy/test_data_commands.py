@@ -285,6 +285,7 @@ def test_retire_deletes_all_data_of_organization(prod: StageUnderTest) -> None:
     assert prod.keys(acme) == [None]
     assert prod.keys(acme, "job") == prod.keys(inbox_log(acme), "inbox") == []
     assert prod.components.notifications.observers.load(acme).observers == {}
+    assert prod.components.expectations.registry.load(acme) == {}
     assert prod.sessions(configuration_log(acme)) == [1, 2]
     assert [view for view, _ in prod.views() if re.match(rf"{acme}/(delivery|parked)", view)] == []
     assert {view.split("/")[0] for view, _ in prod.views() if view.startswith(f"{acme}.")} == {

@@ -562,7 +562,11 @@ def test_api_routes_queries_to_reader_others_to_writer(deployment: Deployment) -
         for resource in gateway.get_resources(restApiId=api, limit=500)["items"]
         for method, integration in resource.get("resourceMethods", {}).items()
     }
-    assert {function for (method, _), function in functions.items() if method == "GET"} == {reader}
+    pings = {name: function for name, function in functions.items() if name[1].startswith("/ping/")}
+    assert {name[0] for name in pings} == {"GET", "HEAD", "OPTIONS", "POST"}
+    assert {function for name, function in pings.items() if name[0] != "OPTIONS"} == {writer}
+    reads = {function for name, function in functions.items() if name[0] == "GET" and name not in pings}
+    assert reads == {reader}
     assert {function for (method, _), function in functions.items() if method in ("PUT", "DELETE")} == {writer}
     query_paths = {path for (method, path), function in functions.items() if method == "POST" and function == reader}
     queries = {f"/events/{name}" for name in ("query", "latest", "timeseries", "server")}

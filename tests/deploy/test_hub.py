@@ -10,7 +10,7 @@ from chalicelib.services.log.appender import APPEND_TIMEOUT_S
 from infra.deploy.build.hub import add_environment
 from infra.deploy.build.package import load_template
 from infra.server.hub import Hub
-from tests.deploy.linting import without_hub
+from tests.deploy.linting import HUB_CONDITIONS, without_hub
 
 HUB = "Hub"
 
@@ -44,7 +44,7 @@ def test_without_hub_nothing_of_it_is_created(template: dict[str, Any]) -> None:
     off = without_hub(template)
     hub = [name for name in template["Resources"] if name.startswith(HUB)]
     assert "HubService" in hub
-    assert {template["Resources"][name]["Condition"] for name in hub} == {"HasHub"}
+    assert {template["Resources"][name]["Condition"] for name in hub} == HUB_CONDITIONS
     assert template["Resources"].keys() - off["Resources"].keys() == set(hub)
     assert HUB not in re.sub("HubWidgets", "", json.dumps([off["Resources"], off["Outputs"]]))
 

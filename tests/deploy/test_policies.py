@@ -60,7 +60,7 @@ class Recording(NamedTuple):
 def recording(ministack: str, aws_environment: None) -> Iterator[Recording]:  # noqa: ARG001
     """Plays the scenario once for all tests."""
     place = Place(REGION, "000000000000")
-    parameters = {"JwtKey": JWT_KEY, "MailFrom": "annals@example.org", "Retention": "P30D"}
+    parameters = {"JwtKey": JWT_KEY, "MailFrom": "annals@example.org", "Retention": "P30D", "EventBuses": scenario.BUS}
     stack = Stack(f"annals-{uuid.uuid4().hex[:8]}", place, parameters)
     recorder = Recorder(place)
     with recorder.endpoint(ministack) as endpoint, pytest.MonkeyPatch.context() as patch:

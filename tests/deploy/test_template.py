@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from chalice.deploy.swagger import CFNSwaggerGenerator
 
 import app
 from infra.deploy.build.package import ROOT, load_template
+from infra.deploy.build.route_functions import READER, WRITER, function_for_route
 
 FUNCTIONS = ("api_handler", "bearer", *(function.name for function in app.app.pure_lambda_functions))
 WRITES = {"PutItem", "UpdateItem", "DeleteItem", "BatchWriteItem"}
@@ -153,6 +155,20 @@ def test_signing_key_is_not_in_all_functions() -> None:
     ]
     key = {"Fn::If": ["HasAuthorizer", {"Ref": "AWS::NoValue"}, {"Ref": "JwtKey"}]}
     assert resources["APIHandler"]["Properties"]["Environment"] == {"Variables": {"JWT_KEY": key}}
+
+
+def test_ping_routes_have_no_authorizer_and_may_write() -> None:
+    paths = CFNSwaggerGenerator().generate_swagger(app.app)["paths"]
+    pings = {path: methods for path, methods in paths.items() if path.startswith("/ping/")}
+    assert pings.keys() == {"/ping/{key}/{name}", "/ping/{key}/{name}/{signal}"}
+    for path, methods in pings.items():
+        assert methods.keys() == {"get", "head", "post"}
+        assert not any("security" in operation for operation in methods.values())
+        assert {function_for_route(path, method) for method in methods} == {WRITER}
+    assert function_for_route("/ping-keys", "get") == READER
+    assert all(
+        "security" in operation for path in ("/ping-keys", "/ping-keys/{name}") for operation in paths[path].values()
+    )
 
 
 def test_outputs_name_functions_and_queues() -> None:

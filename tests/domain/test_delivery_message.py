@@ -1,8 +1,11 @@
 """Delivery messages and delivery states."""
 
+from dataclasses import replace
+
 import pytest
 
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
 from tests.adapters.channels.queues import a_delivery
@@ -16,6 +19,13 @@ def test_delivery_message_text_is_compact_json() -> None:
         '{"id":"1.7.1/ops","server":1,"observer":"ops","event":"1.7.1","key":"/job/1","address":"a@example.org",'
         '"replay":"r","retry":2}'
     )
+
+
+def test_held_delivery_message_has_its_samples() -> None:
+    samples = (Id(1, 7, 1), Id(1, 8, 3))
+    message = DeliveryMessage(replace(a_delivery(7), until=99, count=1000, samples=samples))
+    assert message.text.endswith('"until":99,"count":1000,"samples":["1.7.1","1.8.3"],"retry":0}')
+    assert DeliveryMessage.parse(message.text) == message
 
 
 @pytest.mark.parametrize("key", ["", "/job/1", "ß 日本 🎉", '\x00\x01\n\r\t\x7f\x85\u2028\ufffe\uffff"\\'])

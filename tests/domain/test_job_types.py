@@ -114,6 +114,15 @@ def test_type_of_first_open_run_has_no_statistics() -> None:
     }
 
 
+@pytest.mark.parametrize(
+    ("rid", "expected"), [("5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278", True), ("", False), ("x" * 37, False)]
+)
+def test_open_run_has_the_id_of_its_client(rid: str, expected: bool) -> None:
+    state = vocabularies.fold(BACKUP.collection, None, events([(0, create(1, props={"rid": rid}))])[0])
+    assert state is not None
+    assert state["openRuns"][0].get("rid") == (rid if expected else None)
+
+
 def test_end_of_run_moves_it_to_the_last_runs() -> None:
     state = job_type((0, create(1, props={"author": "anna"})), (90, {**fail(1, "disk full\nin /srv"), "node": "n2"}))
     run = {

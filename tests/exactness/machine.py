@@ -20,6 +20,7 @@ from chalicelib.domain.queries.event_filter import ObjectSelection, Selection
 from chalicelib.domain.queries.event_seq import Empty, EventSeq, NonEmpty, Torn
 from chalicelib.domain.queries.timeseries import TimeseriesQuery
 from chalicelib.services.feeds.feed import FeedQuery, long_poll_blocking
+from chalicelib.services.jobs.job_numbers import JobNumbers
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.objects.listing import ListQuery, list_objects
 from chalicelib.services.objects.snapshots import snapshot, state_at
@@ -29,7 +30,16 @@ from chalicelib.services.reading.retention import Retention, RetentionBoundary
 from chalicelib.services.reading.timeseries import timeseries
 from tests.exactness import model, strategies
 from tests.exactness.model import LogModel
-from tests.exactness.write_machine import FakeNotifier, Race, WriteMachine, limits, log_indexes, position_numbers, races
+from tests.exactness.write_machine import (
+    FakeNotifier,
+    Race,
+    Store,
+    WriteMachine,
+    limits,
+    log_indexes,
+    position_numbers,
+    races,
+)
 
 MAX_PAGES = 300
 EVERYTHING = PathQuery.parse("/")
@@ -37,6 +47,11 @@ EVERYTHING = PathQuery.parse("/")
 
 class ReadMachine(WriteMachine):
     """Checks of all reads, as rules of the machine."""
+
+    def __init__(self, store: Store) -> None:
+        super().__init__(store)
+        self.job_numbers = JobNumbers(self._new_reader())
+        """Remembers up to where it has read the log."""
 
     @invariant()
     def check_next_collection(self) -> None:
@@ -55,6 +70,18 @@ class ReadMachine(WriteMachine):
         result = snapshot(self._reader(log_model, race), log_model.server, collection, query)
         assert before <= result.event_id <= log_model.last_event_id
         assert list(result.states.items()) == list(log_model.snapshot(collection, query, result.event_id).items())
+
+    @rule(index=log_indexes, race=races)
+    def check_next_job_number(self, index: int, race: Race | None) -> None:
+        log_model = self.models[index]
+        before = log_model.greatest_job_number
+        for numbers in (JobNumbers(self._reader(log_model, race)), self.job_numbers):
+            _, assigned = numbers.assign(log_model.server, [strategies.NEW_JOB])
+            assert assigned is not None
+            numbers.release(assigned)
+            assert assigned.numbers[0] - 1 in (before, log_model.greatest_job_number)
+            before = log_model.greatest_job_number
+        self.paths["job number"] += before > 0
 
     @rule(
         index=log_indexes,

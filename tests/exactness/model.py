@@ -35,6 +35,12 @@ class LogModel:
     def last_event_id(self) -> int:
         return self.events[-1].event_id if self.events else 0
 
+    @property
+    def greatest_job_number(self) -> int:
+        """The greatest number of a job, 0 if there is none."""
+        keys = [event.fields.key for event in self.events if event.fields.type[:1] == ("job",)]
+        return max((int(key.removeprefix("/job/")) for key in keys if key is not None), default=0)
+
     def position_at(self, event_id: int) -> Head:
         """The last commit without an event after `event_id`, by linear search."""
         head = Head(self.server)

@@ -10,7 +10,8 @@ from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.event_type import EventType
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.queries.event_filter import AnySelection, EitherSelection, ObjectSelection, Selection
-from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
+from chalicelib.domain.vocabularies import JOB_VOCABULARY, SCHEDULER_VOCABULARY
+from tests.conformance.anyjob import anyjob
 from tests.exactness import tally
 
 ORDERS = ["/chain,1", "/chain,2", "/a/chain,1", "/a/b,x:y"]
@@ -115,6 +116,21 @@ malformed_events = st.builds(
     st.sampled_from(_malformed_payloads),
 )
 
+_job_events = [
+    anyjob.create,
+    lambda number, **more: anyjob.progress(number, state="run", **more),
+    anyjob.finish,
+    lambda number, **more: anyjob.job_event("clean", number, **more),
+]
+NEW_JOB = JOB_VOCABULARY.new_event({"event": "create", "node": "n1", "type": "backup"})
+"""A job without an id."""
+job_events = st.builds(
+    lambda event, number, name: JOB_VOCABULARY.new_event(event(number, type=name)),
+    st.sampled_from(_job_events),
+    st.sampled_from([1, 2, 30]),
+    st.sampled_from(["backup", "a"]),
+)
+
 tally_events = st.sampled_from(["/job", "/a/chain,1", "/a/b"]).map(tally.new_event)
 
 TAGS = ["t:1", "t:2", "/job", "x:y"]
@@ -131,7 +147,9 @@ tagged_events = st.builds(
 )
 
 commit_events = st.lists(
-    st.one_of(scheduler_events, core_events, malformed_events, tally_events, tagged_events), min_size=1, max_size=5
+    st.one_of(scheduler_events, core_events, malformed_events, tally_events, tagged_events, job_events),
+    min_size=1,
+    max_size=5,
 )
 
 _patterns = st.sampled_from(
@@ -176,6 +194,8 @@ paths = st.sampled_from(
             "/job:Job",
         ),
         "/scheduler",
+        "/backup",
+        "/30",
     ]
 )
 path_queries = st.lists(paths, min_size=1, max_size=3).map(lambda texts: PathQuery.parse(*texts))

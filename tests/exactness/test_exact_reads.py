@@ -12,7 +12,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.queries.event_filter import Selection
-from chalicelib.domain.vocabularies import SCHEDULER_VOCABULARY
+from chalicelib.domain.vocabularies import JOB_VOCABULARY, SCHEDULER_VOCABULARY
+from tests.conformance.anyjob import anyjob
 from tests.exactness import tally
 from tests.exactness.machine import EVERYTHING, ReadMachine
 from tests.exactness.write_machine import Race, Store
@@ -30,6 +31,7 @@ REQUIRED_PATHS = (
     "block ahead of its checkpoint",
     "list ahead of its checkpoint",
     "list in pages",
+    "job number",
     "skipped ahead",
     "skipped back",
     "crashed",
@@ -49,6 +51,7 @@ REQUIRED_PATHS = (
 EVENTS = [
     tally.new_event("/job"),
     SCHEDULER_VOCABULARY.new_event({"TYPE": "OrderAdded", "key": "/chain,1", "nodeId": "100"}),
+    JOB_VOCABULARY.new_event(anyjob.create(30)),
     NewEvent(type=("rare",)),
 ]
 
@@ -137,6 +140,7 @@ def _let_projectors_crash(machine: ReadMachine, write_number: int, crash: int) -
     machine.project_without_checkpoint(index=0, max_commits=3)
     for _ in vocabularies.collections():
         machine.check_next_collection()
+    machine.check_next_job_number(index=0, race=None)
     machine.check_latest(types=None, servers=[0, 1], race=None)
     selection = Selection(types=(("rare",),))
     machine.check_commits_before(index=0, selection=selection, position_number=1, race=None)

@@ -138,7 +138,8 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "another delivery": (
         run_sql(
-            "INSERT INTO delivery VALUES (1, 1, 'ops', '1.1.1/ops', 1, 1, '', 'eve', '', 0, 0, 0, '', 0, 0, 0, 0, 7)",
+            "INSERT INTO delivery VALUES"
+            " (1, 1, 'ops', '1.1.1/ops', 1, 1, '', 'eve', '', 0, 0, 0, '', 0, 0, 0, 0, 7, 0, 1, '')",
             file="outbox.sqlite",
         ),
         "outbox.sqlite: delivery 1 is damaged: its checksum is wrong, and it is not sent",

@@ -10,7 +10,7 @@ import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
-from chalicelib.adapters.sqlite.outbox_table import SCHEMA, SENT
+from chalicelib.adapters.sqlite.outbox_table import SCHEMA, SENT, UPGRADES
 from chalicelib.adapters.sqlite.views import SCHEMA as VIEWS_SCHEMA
 from chalicelib.adapters.sqlite.views import SqliteViews, read_damaged
 from chalicelib.domain.errors import AnnalsError, DamagedRecord
@@ -64,7 +64,7 @@ def is_detected(path: Path) -> bool:
 def send_all(path: Path) -> list[Delivery]:
     """Send all deliveries like the delivery worker."""
     sent: list[Delivery] = []
-    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=UPGRADES)) as database:
         outbox = SqliteOutbox(database, lambda: 1_000)
         outbox.repair_order()
         for server, observer in outbox.observers_with_due_work(2_000):
@@ -78,7 +78,7 @@ def send_all(path: Path) -> list[Delivery]:
 def test_delivery_with_id_of_another_stops_no_other_delivery(tmp_path: Path) -> None:
     """The indexes are rebuilt although two rows have the same id."""
     path, deliveries = tmp_path / OUTBOX, [a_delivery(session) for session in (2, 3, 4)]
-    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=UPGRADES)) as database:
         SqliteOutbox(database, lambda: 1_000).put(deliveries)
     damaged_rows = 0
     for _ in damage(path, deliveries[0].id.encode(), deliveries[1].id.encode()):
@@ -92,7 +92,7 @@ def test_delivery_with_id_of_another_stops_no_other_delivery(tmp_path: Path) -> 
 
 def test_flipped_headers_in_outbox_stop_no_other_delivery(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     path, lost = tmp_path / OUTBOX, list[int]()
-    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=UPGRADES)) as database:
         SqliteOutbox(database, lambda: 1_000).put(DELIVERIES)
     for position in header_flips(path, b"mmm"):
         found = is_detected(path)
@@ -112,12 +112,12 @@ def test_flipped_headers_in_outbox_stop_no_other_delivery(tmp_path: Path, caplog
 def test_flipped_headers_in_records_are_never_served(tmp_path: Path) -> None:
     """The checkpoints of observers. The file of the views has checksums of pages as well."""
     path, damaged = tmp_path / OUTBOX, 0
-    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+    with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=UPGRADES)) as database:
         assert SqliteViews(database).put([ConditionalWrite(record, None) for record in RECORDS]) == []
     for position in header_flips(path, b"mmm"):
         found = is_detected(path)
         try:
-            with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=(lambda _: None,))) as database:
+            with closing(Database(path, OUTBOX_SCHEMA, durable=False, upgrades=UPGRADES)) as database:
                 views = SqliteViews(database)
                 records = {**views.get(VIEW, OBSERVERS), **{each.item: each for each in views.range(VIEW, "", "~")}}
         except AnnalsError as error:

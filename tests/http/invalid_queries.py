@@ -192,7 +192,7 @@ RETURNS = {
     "an unknown collection with a path": Case(r"^unknown collection 'orders'; use one of ", f"{API}/orders/a/"),
     "an unknown collection by POST": Case(r"^unknown collection 'orders'; use one of ", f"{API}/orders", {}),
     "an unknown collection of objects": Case(
-        r"^unknown collection 'foo'; use one of job, jobset, order, jobChain, schedulerJob, task", "/objects/foo"
+        r"^unknown collection 'foo'; use one of job, jobset, jobType, order, jobChain, schedulerJob", "/objects/foo"
     ),
     "an unknown collection of objects with a path": Case(r"^unknown collection 'foo'; use one of ", "/objects/foo/a/b"),
     "objects that are events": Case(r"^unknown collection 'event'; use one of ", "/objects/event"),

@@ -15,13 +15,16 @@ GROUPS: Mapping[str, str] = {
 """Mutated folders by name."""
 
 _EXTRA: Mapping[str, Sequence[str]] = {
+    "chalicelib/adapters/apprise": ["tests/adapters/channels/test_apprise.py"],
     "chalicelib/adapters/dynamodb": ["tests/adapters/dynamodb", "tests/adapters/contract"],
+    "chalicelib/adapters/event_bus.py": ["tests/adapters/channels/test_event_bus.py"],
     "chalicelib/adapters/mail": ["tests/adapters/channels"],
     "chalicelib/adapters/queue": ["tests/adapters/channels/test_sqs_outbox.py", "tests/adapters/contract"],
     "chalicelib/adapters/report_pages.py": ["tests/adapters/test_report_pages.py", "tests/http/test_reports.py"],
     "chalicelib/adapters/slack": ["tests/adapters/channels"],
     "chalicelib/adapters/sqlite": ["tests/adapters/sqlite", "tests/adapters/contract", "tests/faults"],
     "chalicelib/adapters/templates": ["tests/adapters/channels"],
+    "chalicelib/adapters/webhooks": ["tests/adapters/channels", "tests/notifications/test_webhooks.py"],
     "chalicelib/domain/exports": ["tests/services/exports", "tests/server/test_export.py"],
     "chalicelib/domain/notifications": ["tests/services/notifications", "tests/notifications"],
     "chalicelib/domain/objects": ["tests/services/objects", "tests/http/test_snapshots.py"],

@@ -47,6 +47,7 @@ def server_environment(
         "SMTP_URL": f"smtp://127.0.0.1:{channels.smtp_port}",
         "MAIL_FROM": "annals@example.org",
         "SLACK_HOSTS": f"private:localhost:{channels.slack.port}",
+        "WEBHOOK_HOSTS": "127.0.0.1",
         "SSL_CERT_FILE": str(folder / "authority.pem"),
         "OBSERVERS_FILE": str(folder / "observers.yaml"),
         "PUBLIC_URL": "https://annals.example/",
@@ -92,7 +93,7 @@ class ObserverClient:
             "mail": {"to": self.address},
             "slack": {"url": self.channels.slack.url(self.slack_channel)},
             "app": {} if more.get("scope") == "private" else {"to": self.member.user},
-        }[channel]
+        }.get(channel, {})
         return {"channel": channel, **more, "config": {**config, **more.get("config", {})}}
 
     def request(self, method: str, path: str, body: object = None) -> httpx.Response:

@@ -73,7 +73,8 @@ class Site:
             components.notifications.inbox,
             jitter=lambda: 1.0,
         )
-        self.worker = DeliveryWorker(self.outbox, self.deliverer, components.clock)
+        failures = components.notifications.failures
+        self.worker = DeliveryWorker(self.outbox, self.deliverer, components.clock, failures.report)
 
     def put(self, name: str, channel: str = "mail", /, **more: Any) -> Observer:
         config = {

@@ -52,7 +52,7 @@ def a_server_with_broken_templates(
 def test_bad_template_parks_only_its_own_deliveries(broken_server: Server, channels: FakeChannels) -> None:
     anna = create_observer_client(broken_server, channels)
     anna.put("inbox", "app")
-    anna.put("mailed")
+    anna.put("mailed", types=["job/*", "jobset/*"])
     anna.publish(job("create", 1), *(job(name, 1) for name in ERRORS if name != "create"), job("cleanJobSet", 2))
     failures = anna.failures("inbox", len(ERRORS))
     assert anna.wait_until_settled("inbox", 9) == {"parked": 8, "sent": 1}

@@ -29,7 +29,7 @@ def separate_channels(authority: trustme.CA) -> Iterator[FakeChannels]:
 def observed(anna: ObserverClient) -> ObserverClient:
     """Configure one observer per channel."""
     for name, channel in zip(OBSERVERS, ("mail", "slack", "app"), strict=True):
-        anna.put(name, channel)
+        anna.put(name, channel, types=["job/*"])
     return anna
 
 

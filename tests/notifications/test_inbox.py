@@ -32,6 +32,7 @@ def test_message_contains_observer_text_and_event(anna: ObserverClient) -> None:
     (message,) = anna.inbox()
     assert message == {
         "eventId": message["eventId"],
+        "read": False,
         "observer": "inbox",
         "subject": "Created backup on n1 (#1)",
         "body": message["body"],

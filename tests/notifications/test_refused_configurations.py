@@ -19,9 +19,20 @@ def slack(url: Any) -> Json:
     return {"channel": "slack", "config": {"url": url}}
 
 
+def webhook(url: str, **config: Any) -> Json:
+    return {"channel": "webhook", "config": {"url": url, **config}}
+
+
+def apprise(*urls: str) -> Json:
+    return {"channel": "apprise", "config": {"urls": urls}}
+
+
 REFUSED: dict[str, tuple[object, str]] = {
     "no channel": ({"config": {}}, "channel"),
-    "an unknown channel": ({**MAIL, "channel": "pigeon"}, "'mail', 'slack' or 'app'"),
+    "an unknown channel": (
+        {**MAIL, "channel": "pigeon"},
+        "'mail', 'slack', 'app', 'webhook', 'apprise' or 'eventbridge'",
+    ),
     "an unknown scope": ({**MAIL, "scope": "all"}, "'global' or 'private'"),
     "an unknown field": ({**MAIL, "colour": "red"}, "colour"),
     "both types and events": ({**MAIL, "types": ["job/*"], "events": "all"}, "either types, or events and nodes"),
@@ -38,6 +49,12 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a filter that is a statement": ({**MAIL, "filter": "{% for x in y %}"}, "a filter is an expression such as"),
     "a filter that is too long": ({**MAIL, "filter": "1" * 2001}, "filter"),
     "a user of a global observer": ({**MAIL, "user": "anna"}, "only a private observer has a user"),
+    "an unknown condition": ({**MAIL, "when": "sometimes"}, "when is every, change, recovered or failures(n)"),
+    "an unknown digest": ({**MAIL, "digest": "daily"}, "or times of day such as '08:00, 16:00'"),
+    "an unknown throttle": ({**MAIL, "throttle": "daily"}, "a duration is 60, 60s"),
+    "quiet hours of words": ({**MAIL, "quiet": "at night"}, "quiet hours are written as 22:00-07:00"),
+    "an unknown group": ({**MAIL, "group_by": ["author"]}, "group_by"),
+    "an unknown zone": ({**MAIL, "time_zone": "Europe/Ulm"}, "unknown time zone 'Europe/Ulm'"),
     "mail without recipient": ({"channel": "mail"}, "No origin or destination address"),
     "mail to commas only": (mail(to=" , ,"), "No origin or destination address"),
     "mail to an invalid address": (mail(to="ops@example.org, ops"), "'ops' is not a mail address"),
@@ -55,6 +72,24 @@ REFUSED: dict[str, tuple[object, str]] = {
     "a URL of a cloud's credentials": (slack("https://169.254.169.254/latest"), "is not among the allowed hosts"),
     "a URL with a password": (slack("https://a:b@hooks.slack.com/x"), "contains a user or a password"),
     "a URL with another header": (slack("https://localhost/x\r\nX-A: b"), "a character that is not allowed in URLs"),
+    "a webhook without a URL": ({"channel": "webhook"}, "No destination URL"),
+    "a webhook that is not encrypted": (webhook("http://example.org/x"), "is not encrypted"),
+    "a webhook of this machine": (webhook("https://localhost/x"), "'localhost' is not a public host"),
+    "a webhook of a private network": (webhook("https://10.0.0.1/x"), "'10.0.0.1' is not a public host"),
+    "a webhook of a cloud's credentials": (webhook("https://169.254.169.254/x"), "is not a public host"),
+    "a webhook with a password": (webhook("https://a:b@example.org/x"), "contains a user or a password"),
+    "a short secret": (webhook("https://example.org/x", secret="whsec_c2hvcnQ="), "config.secret: a secret is"),
+    "a secret without prefix": (webhook("https://example.org/x", secret="A" * 44), "config.secret: a secret is"),
+    "a secret that is a number": (webhook("https://example.org/x", secret=7), "config.secret: a secret is"),
+    "Apprise without URLs": ({"channel": "apprise"}, "config.urls: a list of 1 to 20 Apprise URLs"),
+    "Apprise with an unknown URL": (apprise("nowhere://x"), "config.urls: URL 1: not a URL that Apprise knows"),
+    "Apprise with a file": (apprise("ntfys://topic", "file:///etc/passwd"), "config.urls: URL 2: not a URL"),
+    "Apprise on this machine": (apprise("syslog://"), "config.urls: URL 1: 'syslog' is not available"),
+    "Apprise in a private network": (apprise("jsons://10.0.0.1/x"), "'10.0.0.1' is not a public host"),
+    "an event bus on one machine": (
+        {"channel": "eventbridge", "config": {"bus": "default"}},
+        "channel: 'eventbridge' is available only on AWS, not on one machine",
+    ),
     "app without users": ({"channel": "app"}, "config.to: name the users"),
     "app with a list of users": ({"channel": "app", "config": {"to": ["anna"]}}, "config.to"),
     "app with commas only": ({"channel": "app", "config": {"to": " , "}}, "config.to"),

@@ -28,9 +28,13 @@ VALUES = {
     "collection": ("job", "order", "event"),
     "path+": ("a/b", "index.html"),
     "number": ("1",),
+    "job_type": ("backup",),
+    "silence": ("1",),
     "job": ("1",),
     "name": ("x",),
     "user": ("anna",),
+    "key": ("org.secret",),
+    "signal": ("start", "0"),
 }
 CONDITION: dict[str, Any] = {"failIfEventsMatch": {"types": [["never"]]}, "after": 0}
 EVENTS = [{"type": ["a"]}]

@@ -49,6 +49,7 @@ class Service:
 DYNAMODB: Final = Service("DynamoDB", "dynamodb", "DynamoDB_20120810", "1.0")
 SQS: Final = Service("SQS", "sqs", "AmazonSQS", "1.0")
 GLUE: Final = Service("Glue", "glue", "AWSGlue", "1.1")
+EVENTBRIDGE: Final = Service("EventBridge", "events", "AWSEvents", "1.1")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ from chalicelib.adapters.mail import smtp_url
 from chalicelib.adapters.mail.message import Clock, build_message, envelope, now_ms
 from chalicelib.adapters.mail.smtp_connection import SmtpConnection, TlsSmtpConnection
 from chalicelib.adapters.mail.smtp_replies import is_rate_limit
-from chalicelib.adapters.slack.io_deadline import Deadline
 from chalicelib.adapters.templates.text import shorten_reason
+from chalicelib.adapters.webhooks.io_deadline import Deadline
 from chalicelib.domain.errors import NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.notifications.delivery import Mail
 

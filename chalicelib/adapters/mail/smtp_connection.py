@@ -5,7 +5,7 @@ import socket
 from contextlib import suppress
 from typing import Any
 
-from chalicelib.adapters.slack.io_deadline import Deadline, open_reader
+from chalicelib.adapters.webhooks.io_deadline import Deadline, open_reader
 
 MAX_REPLY_BYTES = 1_000_000
 """Limit for all replies of the server about one mail."""

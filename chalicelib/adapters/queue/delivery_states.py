@@ -1,8 +1,13 @@
 """The states of deliveries on a queue, stored as view records.
 
-Each delivery has a record of its state, so that a repeated message is ignored. A delivery that was ever parked has a
-second record in a view that lists the parked ones. The version of that record is odd while the delivery is parked, and
-even after it was retried or finished. The records of a delivery expire, except while it is parked.
+Each delivery has a record of its state, so that a repeated message is ignored. These records are also the history of
+an observer: their items sort by event. So the history costs no writes. It costs one read unit per delivery, because the
+state may be stored under the name that version 0.1.0 used, which is the id of the delivery. Such records sort before
+all others, and keep their name.
+
+A delivery that was ever parked has a second record in a view that lists the parked ones. The version of that record is
+odd while the delivery is parked, and even after it was retried or finished. The records of a delivery expire, except
+while it is parked.
 """
 
 from collections import Counter
@@ -13,15 +18,24 @@ from typing import Literal, Protocol
 from pydantic_core import from_json, to_json
 
 from chalicelib.adapters.mail.message import Clock, now_ms
+from chalicelib.domain.errors import BadInput
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState
+from chalicelib.domain.notifications.delivery_record import DeliveryRecord, DeliveryStatus
 from chalicelib.domain.views.record import MAX_CHARACTER, ConditionalWrite, Record
 
 MAX_COUNTED = 1_000
 """Counting stops here, because it reads every record."""
 MAX_ITEM_BYTES = 1_024
+MAX_ERROR_CHARS = 500
+"""Maximum length of an error or a reason in the state of a delivery. A write of up to 1 KB costs one unit."""
 RECORD_TTL_S = 14 * 24 * 3600
 """How long a record is kept after its last change. The queue keeps messages as long, so no repeat outlives it."""
+
+
+_ITEM_MARK = "e"
+"""Start of all items but those of version 0.1.0, which start with a digit."""
 
 
 class RecordStore(Protocol):
@@ -30,7 +44,7 @@ class RecordStore(Protocol):
     def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
         """Existing records, by item."""
 
-    def range(self, view: str, start: str, end: str) -> Iterator[Record]:
+    def range(self, view: str, start: str, end: str, backwards: bool = False) -> Iterator[Record]:
         """Records with `start <= item < end`, ordered by the bytes of their items."""
 
     def put(self, changes: Sequence[ConditionalWrite]) -> list[ConditionalWrite]:
@@ -66,20 +80,43 @@ class DeliveryStates:
             "dropped": states["dropped"],
         }
 
+    def history(
+        self, server: int, observer: str, before: str, limit: int, event: Id | None = None
+    ) -> list[DeliveryRecord]:
+        """Deliveries of an observer that were attempted, those about the newest events first.
+
+        `before` is the cursor of the last record of the previous page, or empty. Records of version 0.1.0 come last and
+        are not found by their event. A delivery that waits in the queue has no record before its first failed attempt.
+        """
+        if len(before.encode()) > MAX_ITEM_BYTES:
+            raise BadInput("cursor: it is not the cursor of a page")
+        start, end = (
+            ("", MAX_CHARACTER) if event is None else (_event_prefix(event), _event_prefix(event) + MAX_CHARACTER)
+        )
+        end = min(before, end) if before else end
+        records = self._records.range(_state_view(server, observer), start, end, backwards=True)
+        return [_parse_history(record, observer) for record in islice(records, limit)]
+
     def state(self, message: DeliveryMessage) -> DeliveryState:
         delivery = message.delivery
-        record = self._records.get(_state_view(delivery.server, delivery.observer), [delivery.id]).get(delivery.id)
+        item = _state_item(delivery)
+        found = self._records.get(_state_view(delivery.server, delivery.observer), [item, delivery.id])
+        record = found.get(item) or found.get(delivery.id)
         return DeliveryState() if record is None else _parse_state(record)
 
-    def record_attempt(self, message: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+    def record_attempt(
+        self, message: DeliveryMessage, tries: Tries, seen: DeliveryState, error: str = ""
+    ) -> DeliveryState:
         """Store the tries and return the stored state. `seen` is the state that the caller has read."""
         retry = message.retry
         return self._update(
-            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_attempt(retry, tries)
+            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_attempt(retry, tries, _cut(error))
         )
 
-    def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None:
-        now = self._update(message, seen, lambda now: None if now.is_done else now.after_outcome(state))
+    def record_done(
+        self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState, reason: str = ""
+    ) -> None:
+        now = self._update(message, seen, lambda now: None if now.is_done else now.after_outcome(state, _cut(reason)))
         if now.version > 1:
             # Another worker may have parked it while this attempt was under way.
             self._unlist(message.delivery)
@@ -89,7 +126,7 @@ class DeliveryStates:
         self._list(message, Parked(message.delivery, tries.count, error, self._clock()))
         retry = message.retry
         now = self._update(
-            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_parking(retry, tries)
+            message, seen, lambda now: None if now.is_obsolete(retry) else now.after_parking(retry, tries, _cut(error))
         )
         if now.is_done:
             self._unlist(message.delivery)
@@ -113,7 +150,7 @@ class DeliveryStates:
     ) -> DeliveryState:
         """Apply `change` to the current state until the write succeeds or `change` returns None."""
         while (changed := change(seen)) is not None:
-            record = _state_record(message.delivery, changed)
+            record = _state_record(message.delivery, changed, self._clock())
             expires_s = None if changed.state == "parked" else self._expiry_s()
             if not self._records.put([ConditionalWrite(record, seen.version or None, expires_s)]):
                 return changed
@@ -151,20 +188,60 @@ def _parked_view(server: int, observer: str) -> str:
     return f"{server}/parked/{observer}"
 
 
-def _state_record(delivery: Delivery, state: DeliveryState) -> Record:
+def _event_prefix(event: Id) -> str:
+    """The start of the items of all deliveries about an event. They sort by event, and after the items of 0.1.0."""
+    return f"{_ITEM_MARK}{event.session:016d}.{event.instance:06d}/"
+
+
+def _state_item(delivery: Delivery) -> str:
+    return _event_prefix(delivery.event) + delivery.id.removeprefix(f"{delivery.event}/")
+
+
+def _state_record(delivery: Delivery, state: DeliveryState, now_ms: int) -> Record:
     tries = state.tries
-    data: dict[str, str | int] = {"state": state.state, "retry": state.retry, "tries": tries.count}
+    data: dict[str, str | int] = {"state": state.state, "retry": state.retry, "tries": tries.count, "at": now_ms}
     if state.state == "tried":
         data |= {"since": tries.since_ms, "unfinished": tries.unfinished}
-    view = _state_view(delivery.server, delivery.observer)
-    return Record(view, delivery.id, state.version, to_json(data).decode())
+    texts = {"address": delivery.address, "replay": delivery.replay, "error": state.error}
+    data |= {name: text for name, text in texts.items() if text}
+    view, item = _state_view(delivery.server, delivery.observer), _state_item(delivery)
+    return Record(view, delivery.id if state.is_legacy else item, state.version, to_json(data).decode())
 
 
 def _parse_state(record: Record) -> DeliveryState:
     data = from_json(record.data)
     # Version 0.1.0 stored neither the time of the first try nor unfinished tries.
     tries = Tries(data["tries"], data.get("since", 0), data.get("unfinished", 0))
-    return DeliveryState(data["state"], data["retry"], tries, record.version)
+    is_legacy = not record.item.startswith(_ITEM_MARK)
+    return DeliveryState(data["state"], data["retry"], tries, record.version, data.get("error", ""), is_legacy)
+
+
+def _parse_history(record: Record, observer: str) -> DeliveryRecord:
+    data = from_json(record.data)
+    if record.item.startswith(_ITEM_MARK):
+        place, _, rest = record.item.removeprefix(_ITEM_MARK).partition("/")
+        session, _, instance = place.partition(".")
+        event = Id(record.server, int(session), int(instance))
+        delivery_id = f"{event}/{rest}"
+    else:
+        delivery_id, event = record.item, Id.parse(record.item.partition("/")[0])
+    status: DeliveryStatus = "waiting" if data["state"] == "tried" else data["state"]
+    return DeliveryRecord(
+        cursor=record.item,
+        id=delivery_id,
+        observer=observer,
+        event=event,
+        status=status,
+        address=data.get("address", ""),
+        replay=data.get("replay", ""),
+        tries=data["tries"],
+        error=data.get("error", ""),
+        at_ms=data.get("at"),
+    )
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_ERROR_CHARS else f"{text[: MAX_ERROR_CHARS - 1]}…"
 
 
 def _is_parked(record: Record) -> bool:

@@ -17,15 +17,14 @@ import apsw
 
 from chalicelib.adapters.mail.message import Clock, now_ms
 from chalicelib.adapters.sqlite.database import Database
+from chalicelib.adapters.sqlite.outbox_history import NEWEST, NEWEST_OF_EVENT, STATUSES, parse_cursor, record_of
 from chalicelib.adapters.sqlite.outbox_table import (
     CREATE_ID_INDEX,
     DAMAGED,
     DELETE_DAMAGED_WITH_ID_OF_ANOTHER,
-    DROPPED,
     INSERT,
     PARKED,
     SELECT_ROW,
-    SENT,
     UPDATE_ALL_BLOCKED,
     WAITING,
     Row,
@@ -37,10 +36,9 @@ from chalicelib.adapters.sqlite.outbox_table import (
 from chalicelib.domain.errors import Unusable
 from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery, Parked, Tries
+from chalicelib.domain.notifications.delivery_record import DeliveryRecord
 
 T = TypeVar("T")
-
-_STATES = {WAITING: "waiting", PARKED: "parked", SENT: "sent", DROPPED: "dropped"}
 
 DONE_RETENTION_MS = 7 * 24 * 3600 * 1000
 """How long sent, dropped and damaged deliveries are kept, to ignore deliveries that are put again."""
@@ -122,7 +120,21 @@ class SqliteOutbox:
     def counts(self, server: int, observer: str) -> dict[str, int]:
         """Numbers of waiting, parked and recently sent or dropped deliveries."""
         query = "SELECT state, count(*) FROM delivery WHERE server = ? AND observer = ? AND state = ?"
-        return {name: self._database.query(query, (server, observer, state))[0][1] for state, name in _STATES.items()}
+        return {name: self._database.query(query, (server, observer, state))[0][1] for state, name in STATUSES.items()}
+
+    def history(
+        self, server: int, observer: str, before: str, limit: int, event: Id | None = None
+    ) -> list[DeliveryRecord]:
+        """Deliveries of an observer in any state, the newest first, or only those about one event."""
+        values: tuple[int | str, ...] = (server, observer, parse_cursor(before), limit)
+        if event is not None:
+            values += (f"{event}/{observer}", f"{event}/{observer}0")  # Of its ids, "0" follows "/".
+        query = NEWEST if event is None else NEWEST_OF_EVENT
+        rows = self._load_all(self._query(query, values))
+        if None in rows:
+            self._repair()
+            rows = self._load_all(self._query(query, values))
+        return [record_of(row) for row in rows if row and row.state in STATUSES and row.observer == observer]
 
     def observers_with_due_work(self, at_ms: int) -> Iterator[tuple[int, str]]:
         """Server and name of each observer with deliveries that are due. Takes one query per observer."""
@@ -278,6 +290,9 @@ def _new_row(n: int, delivery: Delivery, put_ms: int) -> Row:
         since=0,
         unfinished=0,
         put=put_ms,
+        until=delivery.until,
+        events=delivery.count,
+        samples=" ".join(map(str, delivery.samples)),
     )
 
 
@@ -291,4 +306,7 @@ def _waiting(row: Row) -> WaitingDelivery:
 
 def _delivery(row: Row) -> Delivery:
     event = Id(row.server, row.session, row.instance)
-    return Delivery(row.id, row.server, row.observer, event, row.key, row.address, row.replay)
+    samples = tuple(map(Id.parse, row.samples.split()))
+    return Delivery(
+        row.id, row.server, row.observer, event, row.key, row.address, row.replay, row.until, row.events, samples
+    )

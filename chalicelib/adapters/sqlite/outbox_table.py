@@ -1,7 +1,7 @@
 """The table of deliveries: its schema, and its rows with their checksums."""
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import apsw
@@ -14,6 +14,15 @@ WAITING, PARKED, SENT, DROPPED, DAMAGED = range(5)
 _INDEXES = """
 CREATE INDEX delivery_order ON delivery (server, observer, key, address, n) WHERE state = 0;
 CREATE INDEX delivery_due ON delivery (server, observer, at) WHERE state = 0 AND blocked = 0;
+"""
+_DIGEST_COLUMNS = {
+    "until": "INTEGER NOT NULL DEFAULT 0",
+    "events": "INTEGER NOT NULL DEFAULT 1",
+    "samples": "TEXT NOT NULL DEFAULT ''",
+}
+"""Of a held message: EventId of the last event, number of events, and ids of the first ones. `until` is 0 for others.
+
+Files of version 2 lack these columns.
 """
 CREATE_ID_INDEX = "CREATE UNIQUE INDEX delivery_id ON delivery (server, id)"
 SCHEMA = f"""
@@ -35,7 +44,8 @@ CREATE TABLE delivery (
     unfinished INTEGER NOT NULL DEFAULT 0,  -- consecutive tries during which the worker process ended
     put      INTEGER NOT NULL DEFAULT 0,    -- milliseconds: when it was put, or when a user retried it
     blocked  INTEGER NOT NULL DEFAULT 0,    -- 1 while it waits behind an earlier delivery
-    crc      INTEGER NOT NULL DEFAULT 0     -- CRC-32 of the other columns except blocked
+    crc      INTEGER NOT NULL DEFAULT 0,    -- CRC-32 of the other columns except blocked
+    {", ".join(f"{name} {kind}" for name, kind in _DIGEST_COLUMNS.items())}
 ) STRICT;
 {CREATE_ID_INDEX};
 CREATE INDEX delivery_state ON delivery (state, server, observer, n);
@@ -46,7 +56,11 @@ _NEW_COLUMNS = ("since", "unfinished", "put", "blocked", "crc")
 """Columns that files of version 0.1.0 lack."""
 
 
-_TEXTS = ("observer", "id", "key", "address", "replay", "error")
+_TEXTS = ("observer", "id", "key", "address", "replay", "error", "samples")
+
+
+_VERSION_2_COLUMNS = 16
+"""The number of columns of a row in files of version 2."""
 
 
 class Row(NamedTuple):
@@ -68,26 +82,34 @@ class Row(NamedTuple):
     since: int
     unfinished: int
     put: int
+    until: int = 0
+    events: int = 1
+    samples: str = ""
 
     @property
     def checksum(self) -> int:
-        return zlib.crc32("\0".join(map(str, self)).encode())
+        """Of all columns. Rows of files of version 2 are not rewritten, so their checksum has no later columns."""
+        columns = self if self[_VERSION_2_COLUMNS:] != (0, 1, "") else self[:_VERSION_2_COLUMNS]
+        return zlib.crc32("\0".join(map(str, columns)).encode())
 
 
 SELECT_ROW = """
 SELECT n, server, {observer}, {id}, session, instance, {key}, {address}, {replay}, state, tries, at, {error}, since,
-    unfinished, put, crc
+    unfinished, put, until, events, {samples}, crc
 FROM delivery
 """.format_map({name: f"iif(typeof({name}) = 'text', CAST({name} AS BLOB), NULL)" for name in _TEXTS})
 """Texts are read as bytes, because a damaged one may not be UTF-8. It must not make other rows unreadable.
 
 A damaged row may also say that a text is a number or a blob.
 """
+_SELECT_ROW_2 = SELECT_ROW.replace(
+    "until, events, iif(typeof(samples) = 'text', CAST(samples AS BLOB), NULL)", "0, 1, x''"
+)
 INSERT = """
 INSERT INTO delivery (
     n, server, observer, id, session, instance, key, address, replay,
-    state, tries, at, error, since, unfinished, put, crc
-) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+    state, tries, at, error, since, unfinished, put, until, events, samples, crc
+) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
 """
 _UPDATE = """
 UPDATE delivery SET state = ?, tries = ?, at = ?, error = ?, since = ?, unfinished = ?, put = ?, crc = ? WHERE n = ?
@@ -108,18 +130,16 @@ UPDATE delivery SET blocked = 1 - blocked WHERE state = 0 AND blocked != EXISTS 
 
 
 def read_damaged(connection: apsw.Connection) -> Iterator[int]:
-    """The numbers of all deliveries whose checksum is wrong."""
-    for stored in connection.execute(SELECT_ROW):
+    """The numbers of all deliveries whose checksum is wrong. The file may be one of version 2."""
+    has_digests = "until" in _columns(connection)
+    for stored in connection.execute(SELECT_ROW if has_digests else _SELECT_ROW_2):
         if verified(stored) is None:
             yield int(stored[0])
 
 
 def upgrade(connection: apsw.Connection) -> None:
     """Upgrade a file of version 1, which also has checkpoints."""
-    existing = {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
-    for column in _NEW_COLUMNS:
-        if column not in existing:
-            connection.execute(f"ALTER TABLE delivery ADD COLUMN {column} INTEGER NOT NULL DEFAULT 0")
+    _add_columns(connection, dict.fromkeys(_NEW_COLUMNS, "INTEGER NOT NULL DEFAULT 0") | _DIGEST_COLUMNS)
     connection.execute(_INDEXES)
     connection.execute("UPDATE delivery SET put = ?", (now_ms(),))
     connection.execute(UPDATE_ALL_BLOCKED)
@@ -129,10 +149,29 @@ def upgrade(connection: apsw.Connection) -> None:
         views.upgrade(connection)
 
 
+def add_digest_columns(connection: apsw.Connection) -> None:
+    """Upgrade a file of version 2."""
+    _add_columns(connection, _DIGEST_COLUMNS)
+
+
+UPGRADES = (upgrade, add_digest_columns)
+
+
 def load(connection: apsw.Connection, n: int) -> Row | None:
     """None if the row is damaged, or was deleted meanwhile."""
     stored = connection.execute(f"{SELECT_ROW} WHERE n = ?", (n,)).fetchone()
     return None if stored is None else verified(stored)
+
+
+def _columns(connection: apsw.Connection) -> set[str]:
+    return {name for (name,) in connection.execute("SELECT name FROM pragma_table_info('delivery')")}
+
+
+def _add_columns(connection: apsw.Connection, columns: Mapping[str, str]) -> None:
+    existing = _columns(connection)
+    for name, kind in columns.items():
+        if name not in existing:
+            connection.execute(f"ALTER TABLE delivery ADD COLUMN {name} {kind}")
 
 
 def verified(stored: Sequence[Any]) -> Row | None:

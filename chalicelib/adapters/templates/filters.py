@@ -7,7 +7,11 @@ from typing import Any, Final
 
 from markupsafe import Markup, escape
 
+from chalicelib.adapters.templates.text import one_line
+
 _MAX_ENTRIES = 1000
+_MAX_LINE_CHARS = 20_000
+"""How much of a text is searched for its first line."""
 _MAX_SLACK_CHARS = 3000
 
 
@@ -57,6 +61,21 @@ def duration(seconds: object) -> str:
     return " ".join(parts[:2]) or "0 s"
 
 
+def first_line(text: object, max_chars: int) -> str:
+    """The first line with text, truncated. Of a Python traceback, the last one, which names the error."""
+    found = [line for line in clip(text, _MAX_LINE_CHARS).splitlines() if one_line(line, 1)]
+    if not found:
+        return ""
+    return one_line(found[-1] if found[0].startswith("Traceback (most recent call last)") else found[0], max_chars)
+
+
+def usual_duration(job_type: Mapping[str, Any]) -> str:
+    """How long the runs of a job type take, such as `3 min 5 s, 90 % at most 4 min`. Empty if it is not known."""
+    if "usual_s" not in job_type:
+        return ""
+    return f"{duration(job_type['usual_s'])}, 90 % at most {duration(job_type['slow_s'])}"
+
+
 def share(progress: object) -> int | None:
     """The percentage of a progress such as `3/4` or `75%`, or None if it has another form."""
     done, _, total = str(progress).strip().removesuffix("%").partition("/")
@@ -85,6 +104,8 @@ FILTERS: Final[dict[str, Callable[..., Any]]] = {
     "head": head,
     "path": path,
     "duration": duration,
+    "first_line": first_line,
+    "usual_duration": usual_duration,
     "share": share,
     "lines": lines,
     "slack": slack,

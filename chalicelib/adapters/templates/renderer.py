@@ -25,6 +25,7 @@ from chalicelib.domain.errors import Undeliverable
 PACKAGE = Path(__file__).parent
 SUFFIX = ".j2"
 MAX_FILTER_CHARS = 2000
+MAX_SUBJECT_CHARS = 400
 _EVENT_NAME = re.compile(r"[A-Za-z][A-Za-z0-9]{0,63}")
 _MAX_REASON_CHARS = 300
 
@@ -79,7 +80,7 @@ class TemplateRenderer:
         text = encoded.decode()
         if part == "json":
             _check_json(text)
-        return " ".join(text.split()) if part == "subject" else text.strip() + "\n"
+        return one_line(text, MAX_SUBJECT_CHARS) if part == "subject" else text.strip() + "\n"
 
     def _compile_filter(self, text: str) -> TemplateExpression:
         if len(text) > MAX_FILTER_CHARS:

@@ -11,6 +11,7 @@ const LOGS = 1000;
 const OWN = [
   "eventId",
   "logs",
+  "durationS",
   "logCount",
   "jobs",
   "nodes",

@@ -13,7 +13,17 @@ const FIELDS = {
   ],
   slack: [["url", "Webhook URL", "https://hooks.slack.com/services/…"]],
   app: [["to", "Users", "anna, bela"]],
+  webhook: [
+    ["url", "URL", "https://example.org/hooks/annals"],
+    ["secret", "Secret", "empty: the server makes one"],
+  ],
+  apprise: [["urls", "Apprise URLs, one per line", "ntfys://topic"]],
+  eventbridge: [["bus", "Event bus", "default"]],
 };
+/** Fields with a list, which is written in lines. */
+const LINES = ["urls"];
+/** Fields that the form does not show. Saving it keeps them. */
+const KEPT_FIELDS = ["when", "group_by", "digest", "throttle", "quiet", "time_zone"];
 const NAME = "[A-Za-z0-9][A-Za-z0-9._\\-]{0,99}";
 const NAME_RULE = "Use 1 to 100 letters, digits, dots, hyphens and underscores; begin with a letter or digit.";
 
@@ -39,7 +49,7 @@ export class ObserverForm {
       oninvalid: (event) => event.target.setCustomValidity(NAME_RULE),
     });
     this.#fields.scope = select("observer-scope", ["global", "private"], known.scope);
-    this.#fields.channel = select("observer-channel", ["mail", "slack", "app"], known.channel);
+    this.#fields.channel = select("observer-channel", Object.keys(FIELDS), known.channel);
     this.#fields.types = h("textarea", {
       id: "observer-types",
       rows: 3,
@@ -106,6 +116,7 @@ export class ObserverForm {
     made.nodes = this.#saved(nodes, known.nodes);
     made.filter = this.#saved(filter, known.filter);
     if (made.scope === "private" && known.user) made.user = known.user;
+    for (const name of KEPT_FIELDS) if (known[name] !== undefined) made[name] = known[name];
     return made;
   }
 
@@ -120,7 +131,7 @@ export class ObserverForm {
     for (const [name] of FIELDS[this.#fields.channel.value]) {
       const field = this.#fields[`config-${name}`];
       if (!field.isConnected) continue;
-      config[name] = this.#saved(field, known[name]);
+      config[name] = this.#saved(field, known[name], LINES.includes(name) ? lines : undefined);
     }
     const { progress } = this.#fields;
     if (progress) {
@@ -136,9 +147,10 @@ export class ObserverForm {
     const isOwn = channel === "app" && this.#fields.scope.value === "private";
     const named = FIELDS[channel].map(([name]) => name);
     const rows = FIELDS[channel].map(([name, title, example]) => {
-      this.#fields[`config-${name}`] = h("input", {
+      const isList = LINES.includes(name);
+      this.#fields[`config-${name}`] = h(isList ? "textarea" : "input", {
         id: `config-${name}`,
-        value: plainText(config[name]),
+        value: isList ? [config[name] ?? []].flat().join("\n") : plainText(config[name]),
         placeholder: example,
         autocomplete: "off",
       });
@@ -165,6 +177,8 @@ export class ObserverForm {
 
 /** As text, because the fields of a configuration can have any JSON value. */
 const plainText = (value) => String(value ?? "");
+
+const lines = (written) => written.split(/[\r\n]/).map((line) => line.trim()).filter(Boolean);
 
 /** An empty list of job events or nodes means all of them. Without a list the observer also gets other events. */
 const listText = (list) => (list === "" ? "all" : plainText(list));

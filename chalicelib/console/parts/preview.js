@@ -98,7 +98,7 @@ function rendered({ event, wouldTell, why, message }) {
 }
 
 function shownMessage(message) {
-  if ("json" in message) return jsonBlock(message.json, "The message for Slack");
+  if ("json" in message) return jsonBlock(message.json, "The message as JSON");
   const people = message.to ?? message.users ?? [];
   return [
     facts([

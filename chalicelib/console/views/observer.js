@@ -6,13 +6,15 @@ import { icon } from "../icons.js";
 import { confirmed } from "../parts/confirm.js";
 import { Failures } from "../parts/failures.js";
 import { health } from "../parts/health.js";
-import { announce, problemNote, waiting } from "../parts/notes.js";
+import { announce, command, problemNote, waiting } from "../parts/notes.js";
 import { ObserverForm } from "../parts/observer-form.js";
 import { Preview } from "../parts/preview.js";
 import { Replay } from "../parts/replay.js";
 import { go, link } from "../router.js";
 
 const AGAIN_MS = 3_000;
+/** Other responses have a mask instead of a secret. */
+const SECRET_PREFIX = "whsec_";
 
 /** The page of the observer `name`, or of a new one if it is null. */
 export function observerView(name) {
@@ -148,9 +150,10 @@ class ObserverPage {
   async #save() {
     if (!this.#form.checked()) return;
     await this.#tried(async () => {
-      await ask("PUT", this.#path, { body: this.#form.configuration() });
+      const { config } = await ask("PUT", this.#path, { body: this.#form.configuration() });
       announce("Saved");
-      if (this.#name === null) go(link("observers", [this.#form.name]));
+      if (config.secret?.startsWith(SECRET_PREFIX)) put(this.#notice, newSecret(config.secret, this.#form.name));
+      else if (this.#name === null) go(link("observers", [this.#form.name]));
     });
   }
 
@@ -179,4 +182,15 @@ class ObserverPage {
       put(this.#notice, problemNote(problem));
     }
   }
+}
+
+/** The only time that a secret is shown that the server has made. */
+function newSecret(secret, name) {
+  return h(
+    "div",
+    { class: "card", role: "status" },
+    h("p", {}, "Saved. The receiver verifies the signatures with this secret, which is shown only now:"),
+    command(secret, "The secret"),
+    h("a", { class: "button", href: link("observers", [name]) }, "Continue"),
+  );
 }

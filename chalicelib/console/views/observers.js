@@ -108,7 +108,7 @@ function emptyList(isAdministrator) {
     : ["my-jobs", { scope: "private", channel: "app", events: "finish" }];
   return emptyNote(
     "No observers to show",
-    "An observer notifies people of events by mail, Slack or in the app. Create one here or with the API:",
+    "An observer notifies people of events by mail, Slack, webhook or in the app. Create one here or with the API:",
     h("a", { class: "button button-main", href: link("observers", [], { new: "yes" }) }, icon("plus"), "New observer"),
     command(
       `curl -X PUT ${base()}/observers/${name} \\\n  -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \\\n  -d '${JSON.stringify(observer)}'`,

@@ -1,14 +1,16 @@
 """Deliveries: the messages that an observer sends because of an event, and their outcomes."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal, Self
 
 from chalicelib.domain.backoff import Backoff
 from chalicelib.domain.events.ids import Id
 
-Channel = Literal["mail", "slack", "app"]
+TemplateChannel = Literal["mail", "slack", "app"]
+"""A channel whose messages are rendered with templates of its own."""
+Channel = Literal["mail", "slack", "app", "webhook", "apprise", "eventbridge"]
 
-MESSAGE_PARTS: dict[Channel, tuple[str, ...]] = {
+MESSAGE_PARTS: dict[TemplateChannel, tuple[str, ...]] = {
     "mail": ("subject", "text", "html"),
     "slack": ("json",),
     "app": ("subject", "body"),
@@ -27,7 +29,7 @@ MIN_RATE_LIMIT_PAUSE_S = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A message about one event from one observer to one address."""
+    """A message about an event, or about several events of a group, from one observer to one address."""
 
     id: str
     """`<event id>/<observer>`, followed by the address and the replay if needed. Every try has the same id."""
@@ -40,6 +42,12 @@ class Delivery:
     """Empty if the channel has no addresses."""
     replay: str = ""
     """The replay that created the delivery, empty if the event itself did."""
+    until: int = 0
+    """EventId of the last event, if the message was held to report several. 0: it was not held."""
+    count: int = 1
+    """Number of events that it reports."""
+    samples: tuple[Id, ...] = ()
+    """The first events, if it was held."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,4 +172,40 @@ class AppMessage:
     event: Id
 
 
-Message = Mail | SlackPost | AppMessage
+@dataclass(frozen=True, slots=True)
+class WebhookPost:
+    """A CloudEvent to a webhook, signed with its secret."""
+
+    delivery: str
+    url: str = field(repr=False)
+    secret: str = field(repr=False)
+    json: str
+
+
+@dataclass(frozen=True, slots=True)
+class AppriseMessage:
+    """A message to one of the services that Apprise knows."""
+
+    delivery: str
+    url: str = field(repr=False)
+    """An Apprise URL. It contains the tokens of the service."""
+    subject: str
+    body: str
+    is_failure: bool
+    """Whether it is about a failure. Services that know kinds of messages show it as such."""
+
+
+@dataclass(frozen=True, slots=True)
+class BusEvent:
+    """An event to a bus of Amazon EventBridge."""
+
+    delivery: str
+    bus: str
+    """Name or ARN."""
+    detail_type: str
+    at_us: int
+    """Time of the event."""
+    json: str
+
+
+Message = Mail | SlackPost | AppMessage | WebhookPost | AppriseMessage | BusEvent

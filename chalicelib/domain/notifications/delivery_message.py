@@ -25,7 +25,13 @@ class DeliveryMessage:
     @property
     def text(self) -> str:
         """Compact JSON in ASCII, because queues do not accept every character that a key may contain."""
-        members = {**asdict(self.delivery), "event": str(self.delivery.event), "retry": self.retry}
+        delivery = self.delivery
+        members = {**asdict(delivery), "event": str(delivery.event), "samples": list(map(str, delivery.samples))}
+        if not delivery.until:
+            # The message has the format of earlier versions.
+            for name in ("until", "count", "samples"):
+                del members[name]
+        members["retry"] = self.retry
         return json.dumps(members, separators=(",", ":"))
 
     @classmethod
@@ -34,7 +40,9 @@ class DeliveryMessage:
         try:
             members = from_json(text)
             retry = int(members.pop("retry"))
-            return cls(Delivery(**{**members, "event": Id.parse(members["event"])}), retry)
+            members["event"] = Id.parse(members["event"])
+            members["samples"] = tuple(map(Id.parse, members.get("samples", ())))
+            return cls(Delivery(**members), retry)
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             raise BadInput(f"not a delivery: {text[:200]}") from error
 
@@ -66,6 +74,10 @@ class DeliveryState:
     """Since the last retry by a user."""
     version: int = 0
     """0: no state is stored yet."""
+    error: str = ""
+    """The last error, or why the delivery was dropped."""
+    is_legacy: bool = False
+    """Whether it is stored as in version 0.1.0, which had no history of deliveries."""
 
     @property
     def is_done(self) -> bool:
@@ -80,11 +92,11 @@ class DeliveryState:
         """The tries with this retry number."""
         return self.tries if retry == self.retry else Tries()
 
-    def after_attempt(self, retry: int, tries: Tries) -> Self:
-        return replace(self, state="tried", retry=retry, tries=tries, version=self.version + 1)
+    def after_attempt(self, retry: int, tries: Tries, error: str = "") -> Self:
+        return replace(self, state="tried", retry=retry, tries=tries, error=error, version=self.version + 1)
 
-    def after_parking(self, retry: int, tries: Tries) -> Self:
-        return replace(self, state="parked", retry=retry, tries=tries, version=self.version + 1)
+    def after_parking(self, retry: int, tries: Tries, error: str = "") -> Self:
+        return replace(self, state="parked", retry=retry, tries=tries, error=error, version=self.version + 1)
 
-    def after_outcome(self, state: Literal["sent", "dropped"]) -> Self:
-        return replace(self, state=state, version=self.version + 1)
+    def after_outcome(self, state: Literal["sent", "dropped"], reason: str = "") -> Self:
+        return replace(self, state=state, error=reason, version=self.version + 1)

@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.ids import EventId
+from chalicelib.domain.objects.list_filter import ListFilter
 from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 
@@ -26,9 +27,12 @@ class Scope:
     path: str
 
     @classmethod
-    def of_query(cls, server: int, collections: Sequence[str], paths: PathQuery) -> Self:
+    def of_query(
+        cls, server: int, collections: Sequence[str], paths: PathQuery, selected: ListFilter | None = None
+    ) -> Self:
         texts = sorted(pattern.text for pattern in paths.patterns)
-        return cls(digest(server), digest(*collections), digest(*texts))
+        filters = () if selected is None else (selected,)
+        return cls(digest(server), digest(*collections), digest(*texts, *filters))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +66,8 @@ class Cursor:
         for part in ("organization", "collection", "path"):
             if getattr(cursor.scope, part) != getattr(scope, part):
                 raise BadInput(
-                    f"cursor: it belongs to another {part}; use it with the organization, collection and path of the "
-                    "previous page, or start again without cursor"
+                    f"cursor: it belongs to another {part}; use it with the organization, collection, path and filters "
+                    "of the previous page, or start again without cursor"
                 )
         return cursor
 

@@ -43,6 +43,8 @@ class ListFilter:
     after_session: int = 0
     to_session: int | None = None
     """The last change must be in a session after `after_session`, up to `to_session`."""
+    path_prefixes: tuple[str, ...] = ()
+    """The list index is searched for paths that begin with one of them. Empty: for all paths."""
 
     @property
     def without_state_and_result(self) -> "ListFilter":

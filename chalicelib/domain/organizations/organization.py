@@ -21,8 +21,13 @@ NAME_PATTERN = pattern_of(_NAME)
 
 
 def configuration_log(server: int) -> int:
-    """The log with the configuration of an organization's observers."""
+    """The log with the configuration of an organization: its observers and expectations."""
     return -2 * server
+
+
+def configured_log(server: int) -> int:
+    """The log of the organization that a configuration log belongs to."""
+    return -server // 2
 
 
 def is_configuration_log(server: int) -> bool:

@@ -34,11 +34,6 @@ MAX_COUNTED_TYPE_LENGTH = 40
 OTHERS = "…"
 """Counts the objects of all other states, or types."""
 
-NUMBER_END = 2**53
-"""Objects with numbers, such as jobs, have smaller ones."""
-MAX_DIGITS = 16
-"""Number of digits of `NUMBER_END`."""
-
 _TERM_BITS = 128
 
 
@@ -183,10 +178,6 @@ class Root:
                     types[name] = types.get(name, 0) + sign
         return replace(self, states=states, results=results, types=types)
 
-    def with_paths(self, paths: Iterable[str]) -> Self:
-        """The root after changes of the objects with these paths."""
-        return replace(self, greatest_number=max((self.greatest_number, *map(number_in_path, paths))))
-
     @property
     def object_count(self) -> int:
         return sum((self.states or {}).values())
@@ -198,13 +189,6 @@ class Root:
         while last >> (NODE_BITS * level):
             level += 1
         return level
-
-
-def number_in_path(path: str) -> int:
-    """The number of an object whose path is `/<number>`. 0 for other paths, and for numbers that no object can have."""
-    digits = path[1:]
-    number = int(digits) if len(digits) <= MAX_DIGITS and digits.isascii() and digits.isdecimal() else 0
-    return number if number < NUMBER_END else 0
 
 
 def item_name(level: int, index: int) -> str:
@@ -223,13 +207,18 @@ def decode_leaf(record: Record) -> Leaf:
 def select_entries(record: Record, list_filter: ListFilter, session: int) -> list[tuple[int, Entry]]:
     """The selected entries of a leaf that are current at `session`, the end of a run, each with its place.
 
-    Searches for rare objects read many leaves. So a leaf is only parsed if its text contains the facets, and entries
-    are only created from selected rows.
+    Searches for rare objects read many leaves. So a leaf is only parsed if its text contains the facets and a
+    prefix, and entries are only created from selected rows.
     """
     facets = (list_filter.state, list_filter.result, list_filter.type, list_filter.node, list_filter.author)
     if not all(text in record.data for text in _adjacent_facets(facets)):
         return []
+    prefixes = list_filter.path_prefixes
+    if prefixes and not any(text in record.data for text in _json_prefixes(prefixes)):
+        return []
     rows: list[tuple[int, list[Any]]] = list(enumerate(from_json(record.data)))
+    if prefixes:
+        rows = [(place, row) for place, row in rows if row[0].startswith(prefixes)]
     for name in ("state", "result", "type", "node", "author"):
         value, column = getattr(list_filter, name), Entry._fields.index(name)
         if value is not None:
@@ -292,6 +281,12 @@ def _adjacent_facets(facets: tuple[str | None, ...]) -> tuple[str, ...]:
     """The JSON of each run of facets that follow one another in a row. None separates runs."""
     groups = groupby(facets, key=lambda value: value is not None)
     return tuple(to_json(list(group)).decode()[1:-1] for is_given, group in groups if is_given)
+
+
+@lru_cache(maxsize=256)
+def _json_prefixes(prefixes: tuple[str, ...]) -> tuple[str, ...]:
+    """How the JSON of a text begins that has one of the prefixes."""
+    return tuple(to_json(prefix).decode()[:-1] for prefix in prefixes)
 
 
 def _counted_type(name: str, types: Mapping[str, int]) -> str:

@@ -34,6 +34,7 @@ _DEPLOYMENT = {
 _STEP = {"eventId": _AT, "TYPE": "OrderStepStarted", "key": "/folder/chain,117", "nodeId": "A", "taskId": "9"}
 _CREATED = {
     "eventId": _AT,
+    "read": False,
     "observer": "mine",
     "subject": "Created backup on n1 (#4800)",
     "body": "backup #4800 on n1 was created\n",
@@ -118,14 +119,14 @@ _STEPS: Values = {"return": "OrderStepStarted"}
 
 EXAMPLES = (
     _poll("get_events", _core(_non_empty(_DEPLOYMENT), 1, more_follows=True), _ONE_DEPLOYMENT),
-    _poll("get_events", _core(_EMPTY, 23), _NO_MATCH),
-    _poll("get_events", _core(_TORN, 23, more_follows=True), _TOO_OLD),
+    _poll("get_events", _core(_EMPTY, 27), _NO_MATCH),
+    _poll("get_events", _core(_TORN, 27, more_follows=True), _TOO_OLD),
     _line("get_events", _DEPLOYMENT, _ONE_DEPLOYMENT),
     _line("get_events", _TORN, _TOO_OLD),
     _sse_event("get_events", UNNAMED, _DEPLOYMENT, _ONE_DEPLOYMENT),
     _sse_event("get_events", "Torn", _TORN, _TOO_OLD),
     _sse_event("get_events", "position", None, _NO_MATCH),
-    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 23), {}, body=_WEB_SERVICE),
+    _poll("query_events", _core(_non_empty(_DEPLOYMENT), 27), {}, body=_WEB_SERVICE),
     MessageExample("line", Example("query_events", headers={"Accept": NDJSON}, body=_WEB_SERVICE), _DEPLOYMENT),
     MessageExample(
         UNNAMED,
@@ -140,7 +141,7 @@ EXAMPLES = (
     _line("jobscheduler_get_at_path", _STEP, _STEPS, _FOLDER),
     _sse_event("jobscheduler_get_at_path", UNNAMED, _STEP, _STEPS, _FOLDER),
     _poll("jobscheduler_post", _non_empty(_STEP), _STEPS, _ORDERS, {"path": "/folder/"}),
-    _poll("get_inbox", _non_empty(_CREATED), {"limit": "1", "timeout": "5s"}, _ANNA),
+    _poll("get_inbox", {**_non_empty(_CREATED), "readUpTo": 0}, {"limit": "1", "timeout": "5s"}, _ANNA),
     _line("get_inbox", _CREATED, {"limit": "1"}, _ANNA),
     _sse_event("get_inbox", UNNAMED, _CREATED, {"limit": "1"}, _ANNA),
     _job_feed_event("start", **_START),

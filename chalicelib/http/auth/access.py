@@ -64,6 +64,14 @@ def publisher() -> LogContext:
     return _log_context(context, context.caller.organization())
 
 
+def organization_admin() -> LogContext:
+    """An administrator who changes the selected organization."""
+    context = member()
+    organization = context.caller.organization()
+    context.caller.require_admin(context.components.settings.groups)
+    return _log_context(context, organization)
+
+
 def user_or_admin(user: str) -> LogContext:
     """The user with this name, or an administrator."""
     context = member()

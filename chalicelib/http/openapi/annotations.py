@@ -39,6 +39,8 @@ class RouteDoc:
     optional_body: type[BaseModel] | None = None
     query_or_body: type[BaseModel] | None = None
     """Parsed from the query with GET, from the body with POST."""
+    text_body: bool = False
+    """Whether POST takes any text as its body."""
     vocabulary: str = ""
     """The path parameter that names the vocabulary of the events in the body."""
     feed: str = ""

@@ -6,8 +6,6 @@ from typing import Any
 
 from chalicelib.domain.json_schema import JsonSchema
 
-JSON = "application/json"
-
 Values = Mapping[str, str | list[str]]
 
 
@@ -35,7 +33,8 @@ def with_examples(operation: JsonSchema, examples: Iterable[Example]) -> JsonSch
             parameter["examples"] = _numbered(values)
     bodies = [example.body for example in examples if example.body is not None]
     if bodies:
-        operation["requestBody"]["content"][JSON]["examples"] = _numbered(bodies)
+        for content in operation["requestBody"]["content"].values():
+            content["examples"] = _numbered(bodies)
     return operation
 
 

@@ -16,7 +16,14 @@ _DEPLOYED = {
 _ONLY_ONE = {"failIfEventsMatch": {"types": ["deploy/started"], "keys": ["/db"]}, "after": 0}
 _JOB = {"node": "n1", "id": 4800, "type": "backup", "props": {"author": "anna"}}
 _MINE = {"scope": "private", "channel": "app", "events": "create, finish"}
+_PAGER = {
+    "channel": "webhook",
+    "types": ["job/finish/*", "job/clean/*"],
+    "config": {"url": "https://example.org/hooks/annals"},
+}
 _ORDER = "/folder/chain,117"
+_PING = {"key": "local.xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx", "name": "backup"}
+_RUN = {"rid": "5bf66975-d4c7-4bf5-bcc8-b8d8a82ea278"}
 
 EXAMPLES = (
     Example("post_events", body={"events": [_DEPLOYED]}, headers={"Idempotency-Key": "deploy-4f2a"}, status=201),
@@ -49,6 +56,7 @@ EXAMPLES = (
         },
         status=201,
     ),
+    Example("post_job_events", body={"event": "create", "node": "n1", "type": "restore"}, status=201),
     Example(
         "post_scheduler_events",
         body={
@@ -116,6 +124,8 @@ EXAMPLES = (
     Example("get_objects_at_path", path={"collection": "task", "path": "folder/*"}),
     Example("get_job", path={"number": "4800"}),
     Example("get_jobset", path={"number": "48"}),
+    Example("get_job_types", query={"limit": "10", "result": "success"}),
+    Example("get_job_type", path={"job_type": "backup"}),
     Example("push_jobs", path={"org": "local"}, query={"limit": "10"}),
     Example("push_job", path=_PUSH),
     Example("job_feed", path=_PUSH, headers=_SSE),
@@ -126,15 +136,50 @@ EXAMPLES = (
         body=_MINE,
         status=201,
     ),
+    Example("put_observer", path={"name": "pager"}, body=_PAGER, status=201),
     Example("post_preview", path={"name": "mine"}, body={"configuration": _MINE}),
+    Example("post_preview", path={"name": "pager"}, body={"configuration": _PAGER}),
     Example("post_test", path={"name": "mine"}),
+    Example("post_snooze", path={"name": "mine"}, body={"until": "2100-01-01T07:00:00Z"}),
+    Example(
+        "post_silence", body={"type": "backup", "until": "2100-01-01T07:00:00Z", "comment": "new disks"}, status=201
+    ),
+    Example("post_silence", body={"pattern": "job/?/n1/*", "until": "2100-01-01T07:00:00Z"}, status=201),
+    Example("get_silences", query={"limit": "10", "before": "9007199254740991"}),
+    Example("delete_silence", path={"silence": "17"}, status=404),
+    Example("post_acknowledgement", body={"type": "backup", "comment": "I am on it"}, status=201),
+    Example("get_acknowledgements"),
     Example("get_observers"),
+    Example("get_observer_presets"),
     Example("get_observer", path={"name": "mine"}),
     Example("post_replay", path={"name": "mine"}, body={"since": "2026-01-01T00:00:00Z"}),
     Example("get_failures", path={"name": "mine"}, query={"limit": "10"}),
+    Example("get_observer_deliveries", path={"name": "mine"}, query={"limit": "10"}),
+    Example("get_deliveries", query={"event": "1.2.1"}),
     Example("post_retry", path={"name": "mine"}),
     Example("get_inbox", path={"user": "anna"}, query={"timeout": "5s"}),
+    Example("post_read", path={"user": "anna"}, body={"eventId": 0}),
+    Example("get_unread", path={"user": "anna"}),
     Example("delete_observer", path={"name": "mine"}),
+    Example("delete_observer", path={"name": "pager"}),
+    Example(
+        "put_expectation",
+        path={"name": "nightly-backup"},
+        body={"type": "backup", "cron": "30 2 * * *", "time_zone": "Europe/Berlin", "max_duration": "2h"},
+        status=201,
+    ),
+    Example("get_expectations", query={"limit": "10"}),
+    Example("get_expectation", path={"name": "nightly-backup"}),
+    Example("delete_expectation", path={"name": "nightly-backup"}),
+    Example("put_ping_key", path={"name": "cron"}, status=201),
+    Example("get_ping_keys"),
+    Example("ping_success_get", path=_PING, query={"create": "1"}, status=404),
+    Example("ping_success_head", path=_PING, query={"node": "n1"}, status=404),
+    Example("ping_success_post", path=_PING, query=_RUN, body="12 tables saved", status=404),
+    Example("ping_signal_get", path={**_PING, "signal": "start"}, query={**_RUN, "create": "1"}, status=404),
+    Example("ping_signal_head", path={**_PING, "signal": "0"}, status=404),
+    Example("ping_signal_post", path={**_PING, "signal": "fail"}, query=_RUN, body="no space left", status=404),
+    Example("delete_ping_key", path={"name": "cron"}),
     Example("get_objects", path={"collection": "job"}, query={"brief": "yes", "limit": "10", "search": "backup"}),
     Example("get_objects_at_path", path={"collection": "job", "path": "4800"}, query={"at": "9007199254740991"}),
     Example("get_reports"),

@@ -7,11 +7,13 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.expectations import expectation
 from chalicelib.domain.json_schema import JsonSchema
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.objects.path_query import URL_PATHS_PATTERN
 from chalicelib.domain.organizations import organization
+from chalicelib.domain.pings import ping, ping_key
 from chalicelib.domain.vocabularies.job import events as job_events
 from chalicelib.domain.vocabularies.push import events as push_events
 from chalicelib.domain.vocabularies.scheduler import events as scheduler_events
@@ -40,6 +42,12 @@ _PATH_SCHEMAS: dict[str, JsonSchema] = {
     "objects collection": {"type": "string", "enum": list(vocabularies.collections())},
     "JobScheduler collection": {"type": "string", "enum": [*_SCHEDULER_COLLECTIONS, return_parameter.EVENT_COLLECTION]},
     "JobScheduler collection at path": {"type": "string", "enum": _SCHEDULER_COLLECTIONS},
+    "observers silence": {"type": "string", "pattern": "^[1-9][0-9]{0,15}$"},
+    "expectations name": {"type": "string", "pattern": expectation.NAME_PATTERN},
+    "pings key": {"type": "string", "pattern": ping_key.KEY_PATTERN},
+    "ping keys name": {"type": "string", "pattern": ping_key.NAME_PATTERN},
+    "pings name": {"type": "string", "pattern": ping.NAME_PATTERN},
+    "signal": {"type": "string", "pattern": ping.SIGNAL_PATTERN},
     "observers name": {"type": "string", "pattern": observer.NAME_PATTERN},
 }
 """By parameter name, or by tag and parameter name. Other parameters in paths are any text."""
@@ -95,6 +103,10 @@ def header_parameter(name: str) -> JsonSchema:
 
 def request_body(schema: JsonSchema, required: bool) -> JsonSchema:
     return {"required": required, "content": {"application/json": {"schema": schema}}}
+
+
+def text_body() -> JsonSchema:
+    return {"required": False, "content": {"text/plain": {"schema": {"type": "string"}}}}
 
 
 def vocabulary_body(vocabulary: str, schemas: Schemas) -> JsonSchema:

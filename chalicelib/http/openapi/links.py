@@ -5,7 +5,15 @@ from dataclasses import dataclass
 
 from chalicelib.domain.json_schema import JsonSchema
 
-_OBSERVER_TARGETS = ("get_observer", "post_test", "post_replay", "get_failures", "post_retry", "delete_observer")
+_OBSERVER_TARGETS = (
+    "get_observer",
+    "post_test",
+    "post_replay",
+    "get_failures",
+    "get_observer_deliveries",
+    "post_retry",
+    "delete_observer",
+)
 _PUSH_JOB_TARGETS = ("push_job", "job_feed")
 _POSITION_ORIGINS = ("post_events", "get_events", "get_objects", "events_latest_get", "post_job_events")
 
@@ -25,6 +33,10 @@ LINKS = (
     *(
         Link("put_observer", target, {"name": "$request.path.name"}, "The observer that was configured.")
         for target in _OBSERVER_TARGETS
+    ),
+    *(
+        Link("put_expectation", target, {"name": "$request.path.name"}, "The expectation that was configured.")
+        for target in ("get_expectation", "delete_expectation")
     ),
     *(
         Link(origin, "get_events", {"after": "$response.body#/eventId"}, "The events after this position.")

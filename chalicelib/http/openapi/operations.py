@@ -52,7 +52,11 @@ class Operation:
 
     @property
     def has_body(self) -> bool:
-        return bool(self.vocabulary) or inputs.body_model(self.doc, self.method) is not None
+        return bool(self.vocabulary) or self.has_text_body or inputs.body_model(self.doc, self.method) is not None
+
+    @property
+    def has_text_body(self) -> bool:
+        return self.doc.text_body and self.method == "POST"
 
 
 def operations(routes: Mapping[str, Mapping[str, Any]]) -> Iterator[Operation]:
@@ -106,6 +110,8 @@ def _parameters(operation: Operation, schemas: Schemas) -> Iterator[JsonSchema]:
 def _request_body(operation: Operation, schemas: Schemas) -> JsonSchema:
     if operation.vocabulary:
         return inputs.vocabulary_body(operation.vocabulary, schemas)
+    if operation.has_text_body:
+        return inputs.text_body()
     model = inputs.body_model(operation.doc, operation.method)
     return inputs.request_body(ref(model.__name__ if model else ""), operation.doc.optional_body is None)
 

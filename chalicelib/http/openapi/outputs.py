@@ -65,7 +65,9 @@ def _response(status: int, content: JsonSchema, doc: RouteDoc) -> JsonSchema:
     headers = (
         {"Preference-Applied": "The preference from `Prefer` that was applied."} if "Prefer" in doc.headers else {}
     )
-    if status == HTTPStatus.OK and "Idempotency-Key" in doc.headers:
+    if status == HTTPStatus.OK and "Idempotency-Key" in doc.headers and status not in doc.responses:
+        headers["Idempotent-Replayed"] = "`true` if this `Idempotency-Key` was used before. Nothing was written."
+    elif status == HTTPStatus.OK and "Idempotency-Key" in doc.headers:
         response["description"] = "Nothing was written: the request had no events, or an earlier request wrote them."
         headers["Idempotent-Replayed"] = "`true` if this `Idempotency-Key` was used before."
     if headers:
@@ -99,12 +101,13 @@ def _non_empty(item: JsonSchema) -> JsonSchema:
         "type": "object",
         "description": "The matching events. All events up to `eventId` have been examined. `moreFollows` says whether"
         " the result was cut by the limit or its size. Then continue after `eventId`, or with a negative limit before"
-        " the `eventId` of the last event.",
+        " the `eventId` of the last event. Only an inbox has `readUpTo`.",
         "properties": {
             "TYPE": {"const": "NonEmpty"},
             "eventId": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
             "position": {"type": "integer", "minimum": 0},
             "moreFollows": {"type": "boolean"},
+            "readUpTo": {"type": "integer", "minimum": 0, "exclusiveMaximum": 2**53},
             "eventSnapshots": {"type": "array", "minItems": 1, "items": item},
         },
         "required": ["TYPE", "eventId", "eventSnapshots"],

@@ -3,6 +3,7 @@
 The embedded server streams them without a thread per client. Behind API Gateway a stream is one page.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from chalice.app import Response
@@ -35,8 +36,9 @@ def feed(
     params: parameters.FollowParameters,
     selection: Selection,
     formatter: EventFormatter | None = None,
+    facts: Mapping[str, int] | None = None,
 ) -> Response:
-    """The feed of the context's log in the format that the client prefers."""
+    """The feed of the context's log in the format that the client prefers. An EventSeq also has the `facts`."""
     log, measure = context.components.log, context.components.measure
     preferred_type = requests.preferred_type(context.request, JSON, NDJSON, EVENT_STREAM)
     is_resumed = preferred_type == EVENT_STREAM and requests.last_event_id(context.request) is not None
@@ -63,7 +65,7 @@ def feed(
             return _sse_feed(context, params, query)
         case _:
             reading = long_poll(query, log.reader, log.retention, measure=measure)
-            return poll_response(context, reading, is_core=formatter is None)
+            return poll_response(context, reading, is_core=formatter is None, facts=facts)
 
 
 def _oldest_us(context: LogContext, params: parameters.FollowParameters) -> int | None:
@@ -87,15 +89,22 @@ def _sse_feed(context: LogContext, params: parameters.FollowParameters, query: F
     return stream_response(context, texts, responses.SSE)
 
 
-def poll_response(context: Context, reading: SuspendableRead[EventSeq], is_core: bool = False) -> Response:
+def poll_response(
+    context: Context,
+    reading: SuspendableRead[EventSeq],
+    is_core: bool = False,
+    facts: Mapping[str, int] | None = None,
+) -> Response:
     """The result of a long poll. The embedded server suspends it and needs no thread while it waits."""
     if context.components.settings.streams:
-        return responses.SuspendableResponse(_event_seq_response(reading, is_core))
-    return responses.event_seq(run_blocking(reading, context.components.log.notifier), is_core)
+        return responses.SuspendableResponse(_event_seq_response(reading, is_core, facts))
+    return responses.event_seq(run_blocking(reading, context.components.log.notifier), is_core, facts)
 
 
-def _event_seq_response(reading: SuspendableRead[EventSeq], is_core: bool) -> SuspendableRead[Response]:
-    return responses.event_seq((yield from reading), is_core)
+def _event_seq_response(
+    reading: SuspendableRead[EventSeq], is_core: bool, facts: Mapping[str, int] | None
+) -> SuspendableRead[Response]:
+    return responses.event_seq((yield from reading), is_core, facts)
 
 
 def stream_response(context: Context, stream: Stream[str], headers: responses.Headers) -> Response:

@@ -15,6 +15,7 @@ from chalicelib.http import parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.auth.access import LogContext
 from chalicelib.http.openapi.annotations import route_doc
+from chalicelib.services.jobs.job_types import job_type_query, job_type_snapshot, list_job_types, whole_job_type
 from chalicelib.services.objects.listing import ListQuery, list_objects
 from chalicelib.services.objects.object_parts import select_parts
 from chalicelib.services.objects.snapshot_pages import SnapshotQuery, snapshot_page
@@ -71,6 +72,40 @@ def get_job(number: str) -> Response:
 def get_jobset(number: str) -> Response:
     """A job set with all its details. If `next` is present, more of its `jobs` follow: continue with `after=<next>`."""
     return _numbered_object("jobset", number, "jobs")
+
+
+@routes.route("/job-types", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("objects", {200: "JobTypes"}, query=parameters.JobTypesParameters)
+@problems.handle_errors
+def get_job_types() -> Response:
+    """The types of the jobs, ordered by name, with statistics of the last 30 days.
+
+    `cursor` leads to the next page. All pages show the job types as of one `eventId`.
+    """
+    context = access.reader()
+    params = requests.query(parameters.JobTypesParameters, context.request)
+    log, server = context.components.log, context.server
+    selected = ListFilter(params.state, params.result, search=params.search)
+    query = job_type_query(server, selected, params.limit, params.cursor)
+    next_starts = context.components.expectations.statuses.next_starts_us
+    page = list_job_types(query, log.reader, log.retention.boundary(server), context.components.clock, next_starts)
+    return responses.object_page(page.event_id, page.texts, page.next, "jobTypes")
+
+
+@routes.route("/job-types/{job_type}", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("objects", {200: "OneJobType"}, query=parameters.NoParameters, problems=(404,))
+@problems.handle_errors
+def get_job_type(job_type: str) -> Response:
+    """A type of jobs: its open runs, its last 20 runs, and statistics of the last 30 days.
+
+    Durations are within 5 % of the exact ones, in seconds, of the runs that finished.
+    """
+    context = access.reader()
+    requests.query(parameters.NoParameters, context.request)
+    snapshot = job_type_snapshot(context.components.log.reader, context.server, job_type)
+    state = snapshot.state_of(f"/{job_type}")
+    next_us = context.components.expectations.statuses.next_starts_us(context.server, {job_type})
+    return responses.single_object(snapshot.event_id, whole_job_type(state, context.components.clock, next_us))
 
 
 def _numbered_object(collection: str, number: str, parts: str) -> Response:

@@ -1,4 +1,4 @@
-"""Routes that preview and test the messages of observers."""
+"""Routes that help to configure observers: presets, previews and test messages."""
 
 from functools import cache
 
@@ -6,6 +6,7 @@ from chalice.app import Blueprint, Response
 
 from chalicelib.domain.errors import BadInput, Undeliverable
 from chalicelib.domain.notifications.observer import Observer, check_name
+from chalicelib.domain.notifications.presets import PRESETS
 from chalicelib.http import observer_parameters, problems, requests, responses
 from chalicelib.http.auth import access, authorizer
 from chalicelib.http.openapi.annotations import route_doc
@@ -14,6 +15,15 @@ from chalicelib.services.notifications.deliverer import Deliverer
 from chalicelib.wiring import get_components
 
 routes = Blueprint(__name__)
+
+
+@routes.route("/observer-presets", methods=["GET"], **authorizer.AUTHENTICATED)
+@route_doc("observers", {200: "ObserverPresets"})
+@problems.handle_errors
+def get_observer_presets() -> Response:
+    """Configurations for common wishes. Add a channel and its `config` to use one."""
+    access.reader()
+    return responses.json_response({"presets": [preset.json for preset in PRESETS]})
 
 
 @routes.route("/observers/{name}/preview", methods=["POST"], **authorizer.AUTHENTICATED)

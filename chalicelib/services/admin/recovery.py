@@ -8,10 +8,12 @@ from collections.abc import Callable
 
 from chalicelib.domain.errors import DamagedRecord, ViewsReset
 from chalicelib.domain.events.head import Head
+from chalicelib.domain.organizations.organization import configured_log, is_configuration_log
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.checkpoints import load_checkpoint
+from chalicelib.services.calm.states import CalmStates
+from chalicelib.services.consumers.checkpoints import OBSERVE_CONSUMER, load_checkpoint
 from chalicelib.services.consumers.healing import heal, reset_views
-from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
+from chalicelib.services.expectations.fold_store import delete_folds
 from chalicelib.services.ports import Log, Views
 
 DeleteDeliveries = Callable[[int, int], int]
@@ -32,10 +34,12 @@ def rewind_consumers(
         projected = load_checkpoint(PROJECTOR, server, views)
     if not _is_in_log(projected.head, log, head):
         reset_views(server, views)
+        delete_folds(configured_log(server) if is_configuration_log(server) else server, views)
         messages.append(f"the views contained {_describe(projected.head, head)}. They are rebuilt")
     observed = load_checkpoint(OBSERVE_CONSUMER, server, progress)
     if not _is_in_log(observed.head, log, head):
         delete_deliveries(server, head.session)
+        CalmStates(progress).forget_after(server, head.last_event_id)
         progress.put([observed.advance(OBSERVE_CONSUMER, head)])
         messages.append(f"observers were notified up to {_describe(observed.head, head)}. They resume there")
     return messages

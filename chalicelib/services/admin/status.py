@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR
-from chalicelib.services.consumers.checkpoints import load_checkpoint
-from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
+from chalicelib.services.consumers.checkpoints import OBSERVE_CONSUMER, load_checkpoint
 from chalicelib.services.ports import Clock, Log, Views
 from chalicelib.services.reading.retention import RetentionBoundary
 

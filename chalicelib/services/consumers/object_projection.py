@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import groupby
 
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef
+from chalicelib.domain.objects.ref import KEYED, TAGGED, ObjectRef, number_in_path
 from chalicelib.domain.views.excerpt import Excerpt, make_excerpt
 from chalicelib.domain.views.list_changes import (
     ListChange,
@@ -110,8 +110,9 @@ class ObjectProjection:
         """Write the leaves, the nodes above them level by level, and the root."""
         view = self._checkpoint.view_name(list_view(collection))
         size = change.root.size + len(change.added)
-        root = replace(change.root.with_paths(change.paths), size=size, version=self._run.end)
-        has_new_number = root.greatest_number > change.root.greatest_number
+        greatest = max((change.root.greatest_number, *map(number_in_path, change.paths)))
+        root = replace(change.root, size=size, greatest_number=greatest, version=self._run.end)
+        has_new_number = greatest > change.root.greatest_number
         if not change.added and not change.replaced and not has_new_number:
             return
         leaves = self._put_leaves(view, change, size)

@@ -1,4 +1,4 @@
-"""Assign numbers to jobs that are created without an id: greater than every number of a job in the log.
+"""Assign numbers to jobs that are created without an id: greater than every number of a job below `ASSIGNABLE_END`.
 
 The root of the list of jobs has the greatest number up to the checkpoint of the views. The commits after it are read
 from the log. A condition of the append refuses a number that another writer has taken since, so the root, the log and
@@ -13,15 +13,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from chalicelib.domain.errors import BadInput
+from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import AppendCondition
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.objects.path_query import PathPattern, PathQuery
+from chalicelib.domain.objects.ref import ASSIGNABLE_END, number_in_path
 from chalicelib.domain.queries.event_filter import ObjectSelection
-from chalicelib.domain.views.list_index import NUMBER_END, ROOT_ITEM, Root, number_in_path
+from chalicelib.domain.views.list_index import ROOT_ITEM, Root
 from chalicelib.domain.views.record import Checkpoint, list_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import JOB
+from chalicelib.domain.vocabularies.job.events import JOB, id_from_key
+from chalicelib.domain.vocabularies.job.publishing_rules import is_without_id, needs_existing_job, with_id
 from chalicelib.services.reading.log_reader import LogReader
 
 MAX_CACHED_POSITIONS = 1_000
@@ -62,15 +65,25 @@ class JobNumbers:
         self._reserved: dict[int, int] = {}
         """By server, the greatest number that this process has assigned, so that its requests do not collide."""
 
-    def assign(self, server: int, count: int, used: int) -> AssignedNumbers:
-        """The next `count` numbers, all greater than `used`. Raises `BadInput` if there are none left."""
+    def assign(self, server: int, events: Sequence[NewEvent]) -> tuple[Sequence[NewEvent], AssignedNumbers | None]:
+        """The events of a request, with the next numbers in place of ids that are missing.
+
+        The numbers are greater than those of the request's other jobs. Raises `BadInput` if there are none left.
+        """
+        count = sum(map(is_without_id, events))
+        if not count:
+            return events, None
         position = self._read(server)
+        # Other events about unknown jobs are ignored.
+        used = max(0 if needs_existing_job(event) else _number_of(event.key) for event in events)
         with self._lock:
             first = max(position.greatest, self._reserved.get(server, 0), used) + 1
-            if first + count > NUMBER_END:
+            if first + count > ASSIGNABLE_END:
                 raise BadInput(f"there is no number after {first - 1} to assign; create the job with an id of your own")
             self._reserved[server] = first + count - 1
-        return AssignedNumbers(server, range(first, first + count), position.head.last_event_id)
+        numbers = iter(range(first, first + count))
+        numbered = [with_id(event, next(numbers)) if is_without_id(event) else event for event in events]
+        return numbered, AssignedNumbers(server, range(first, first + count), position.head.last_event_id)
 
     def release(self, assigned: AssignedNumbers) -> None:
         """Make the numbers available again, unless later ones have been assigned."""
@@ -98,6 +111,12 @@ class JobNumbers:
             self._positions.clear()
         self._positions[server] = position
         return position
+
+
+def _number_of(key: str | None) -> int:
+    """The number of the job with this key. 0 if the key is not a job's."""
+    number = id_from_key(JOB, key)
+    return 0 if number is None else number_in_path(f"/{number}")
 
 
 def _greatest_number(commit: Commit) -> int:

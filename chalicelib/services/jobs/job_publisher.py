@@ -28,7 +28,9 @@ from chalicelib.domain.log.append import (
     encode_within_limits,
 )
 from chalicelib.domain.log.commit import Appended
-from chalicelib.domain.vocabularies.job.events import JOB, id_from_key, is_without_id, with_id
+from chalicelib.domain.vocabularies.job.events import JOB, id_from_key
+from chalicelib.domain.vocabularies.job.publishing_rules import is_without_id, with_id
+from chalicelib.services.jobs.job_numbers import JobNumbers
 from chalicelib.services.jobs.publish_plan import (
     IgnoredEvent,
     JobPlanner,
@@ -102,6 +104,11 @@ class JobPublisher:
         self._planner = JobPlanner(reader, retention, clock)
         self._jobset_locks = tuple(_JobsetLock(max_waiting) for _ in range(LOCK_COUNT))
 
+    @property
+    def numbers(self) -> JobNumbers:
+        """The numbers of new jobs."""
+        return self._planner.numbers
+
     def publish(
         self,
         server: int,
@@ -109,12 +116,14 @@ class JobPublisher:
         condition: AppendCondition | None = None,
         idempotency_key: str | None = None,
         by: str = "",
+        digest: str = "",
     ) -> Published:
         """Write the events and those that follow from them in one commit. A repeated request gets the same outcome.
 
-        Raises `Busy` if too many other requests are about the same job sets.
+        `digest` identifies the request, if its events may differ when it is repeated. Raises `Busy` if too many other
+        requests are about the same job sets.
         """
-        digest = Append(server, encode_within_limits(events), "", condition).digest
+        digest = digest or Append(server, encode_within_limits(events), "", condition).digest
         if condition is not None and condition.after_position is not None:
             after = self._reader.event_id_at(server, condition.after_position)
             condition = condition.model_copy(update={"after": after, "after_position": None})

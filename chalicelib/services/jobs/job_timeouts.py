@@ -31,7 +31,9 @@ from chalicelib.services.reading.log_reader import LogReader
 KIND = "job"
 """The kind of work in the due index."""
 MAX_CHECKED_JOBS = 100
-"""Limit per log and run. Each job is checked against the commits that the views do not contain yet."""
+"""Limit per log and round. Each job is checked against the commits that the views do not contain yet."""
+MAX_READ_JOBS = 200
+"""Number of jobs that are read at once, to find those that have ended."""
 MAX_UNPROJECTED_COMMITS = 2_000
 """With more, checking a job takes too long. Its deadline waits until the views have caught up."""
 RETRY_US = 3600 * SECOND_US
@@ -74,20 +76,28 @@ class JobTimeouts:
         return self._check_open_jobs(server, deadlines, now_us)
 
     def _check_open_jobs(self, server: int, deadlines: Sequence[Deadline], now_us: int) -> Iterator[Deadline]:
-        ended = self._ended_deadlines(server, deadlines)
-        open_deadlines = [deadline for deadline in deadlines if deadline not in ended]
-        for deadline in open_deadlines[:MAX_CHECKED_JOBS]:
-            try:
-                next_deadline = self._check_job(server, deadline, now_us)
-            except (AnnalsError, ValueError, LookupError, AttributeError) as failure:
-                if isinstance(failure, Unavailable | Busy):
-                    raise
-                # One job must not stop the timeouts of the others.
-                _log.error("the timeout of %s in log %d cannot be checked: %s", deadline.name, server, failure)
-                next_deadline = replace(deadline, delay_us=now_us + RETRY_US - deadline.event_id)
-            if next_deadline is not None:
-                yield next_deadline
-        yield from open_deadlines[MAX_CHECKED_JOBS:]
+        remaining = MAX_CHECKED_JOBS
+        for start in range(0, len(deadlines), MAX_READ_JOBS):
+            group = deadlines[start : start + MAX_READ_JOBS]
+            ended = self._ended_deadlines(server, group) if remaining else set()
+            open_deadlines = [deadline for deadline in group if deadline not in ended]
+            for deadline in open_deadlines[:remaining]:
+                next_deadline = self._next_deadline(server, deadline, now_us)
+                if next_deadline is not None:
+                    yield next_deadline
+            yield from open_deadlines[remaining:]
+            remaining = max(remaining - len(open_deadlines), 0)
+
+    def _next_deadline(self, server: int, deadline: Deadline, now_us: int) -> Deadline | None:
+        """Check a job. One that cannot be checked is checked again later."""
+        try:
+            return self._check_job(server, deadline, now_us)
+        except (AnnalsError, ValueError, LookupError, AttributeError) as failure:
+            if isinstance(failure, Unavailable | Busy):
+                raise
+            # One job must not stop the timeouts of the others.
+            _log.error("the timeout of %s in log %d cannot be checked: %s", deadline.name, server, failure)
+            return replace(deadline, delay_us=now_us + RETRY_US - deadline.event_id)
 
     def _ended_deadlines(self, server: int, deadlines: Sequence[Deadline]) -> set[Deadline]:
         """The deadlines of jobs that have ended since, according to the views.

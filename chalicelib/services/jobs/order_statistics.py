@@ -21,12 +21,15 @@ from chalicelib.domain.vocabularies.scheduler.statistics import (
     statistics_from_counts,
 )
 from chalicelib.services.feeds.suspension import SuspendableRead, Wait
-from chalicelib.services.objects.counting import count_objects
+from chalicelib.services.objects.counting import count_folder, count_objects
+from chalicelib.services.objects.object_range import TooManyRecords
 from chalicelib.services.objects.snapshots import snapshot, state_at
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
 
 ORDERS = "order"
+MAX_READ_ORDERS = 2_000
+"""In a folder with more stored orders, those in the list index are counted."""
 MAX_COMPARED_ORDERS = 200
 MAX_COMPARED_COMMITS = 5_000
 """If more orders or commits are to be compared, the statistics count as changed. Each order takes two reads."""
@@ -35,12 +38,19 @@ MAX_COMPARED_COMMITS = 5_000
 def order_statistics(
     reader: LogReader, server: int, query: PathQuery, boundary: RetentionBoundary
 ) -> tuple[int, Statistics]:
-    """The statistics of the orders that match `query`, and the EventId as of which they hold."""
+    """The statistics of the orders that match `query`, and the EventId as of which they hold.
+
+    Raises `Busy`, and `BadInput` if there are too many orders in a folder.
+    """
     counts = count_objects(reader, server, ORDERS, boundary) if query.matches_everything else None
-    if counts is not None:
-        return counts.event_id, statistics_from_counts(counts.states, counts.types)
-    orders = snapshot(reader, server, ORDERS, query)
-    return orders.event_id, count_orders(orders.states.values())
+    if counts is None:
+        try:
+            orders = snapshot(reader, server, ORDERS, query, MAX_READ_ORDERS)
+        except TooManyRecords:
+            counts = count_folder(reader, server, ORDERS, query, boundary)
+        else:
+            return orders.event_id, count_orders(orders.states.values())
+    return counts.event_id, statistics_from_counts(counts.states, counts.types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,14 +22,7 @@ from chalicelib.domain.queries.event_seq import Empty, NonEmpty, Torn
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint, objects_view
 from chalicelib.domain.vocabularies import JOB_VOCABULARY
-from chalicelib.domain.vocabularies.job.events import (
-    JOB,
-    JOBSET,
-    follow_up_event,
-    id_from_key,
-    is_without_id,
-    with_id,
-)
+from chalicelib.domain.vocabularies.job.events import JOB, JOBSET, follow_up_event
 from chalicelib.domain.vocabularies.job.jobsets import (
     MAX_LISTED_JOBS,
     finish_event,
@@ -37,6 +30,7 @@ from chalicelib.domain.vocabularies.job.jobsets import (
     has_exact_count,
     is_finish_due,
 )
+from chalicelib.domain.vocabularies.job.publishing_rules import needs_existing_job
 from chalicelib.services.feeds.feed import FeedQuery, long_poll
 from chalicelib.services.feeds.suspension import run_without_waiting
 from chalicelib.services.jobs.job_numbers import AssignedNumbers, JobNumbers
@@ -93,39 +87,32 @@ class JobPlanner:
         self._monotonic = monotonic
         self._known_jobs: set[tuple[int, str]] = set()
         self._jobset_states = JobSetStates(reader, monotonic)
-        self._numbers = JobNumbers(reader)
+        self.numbers = JobNumbers(reader)
 
     def plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         """`condition` is the publisher's own. Raises `BadInput` if it refers to a position after the log's end."""
-        count = sum(map(is_without_id, events))
-        if not count:
+        numbered, assigned = self.numbers.assign(server, events)
+        if assigned is None:
             return self._plan(server, events, condition)
-        # Events that need an existing job are ignored, or the job is in the log.
-        used = (id_from_key(JOB, event.key) for event in events if not _needs_existing_job(event))
-        assigned = self._numbers.assign(
-            server, count, max((number for number in used if number is not None), default=0)
-        )
         try:
             _check_after(condition, assigned.event_id)
-            numbers = iter(assigned.numbers)
-            numbered = [with_id(event, next(numbers)) if is_without_id(event) else event for event in events]
             plan = self._plan(server, numbered, condition)
         except BaseException:
-            self._numbers.release(assigned)
+            self.numbers.release(assigned)
             raise
         return replace(plan, condition=both_conditions(plan.condition, assigned.condition), numbers=assigned)
 
     def release_numbers(self, plan: PublishPlan) -> None:
         """Make the numbers of a plan that was not written available again."""
         if plan.numbers is not None:
-            self._numbers.release(plan.numbers)
+            self.numbers.release(plan.numbers)
 
     def _plan(self, server: int, events: Sequence[NewEvent], condition: AppendCondition | None) -> PublishPlan:
         job_keys = self._existing_jobs(server, events)
         accepted: dict[int, NewEvent] = {}
         ignored: list[IgnoredEvent] = []
         for place, event in enumerate(events):
-            if _needs_existing_job(event) and event.key not in job_keys:
+            if needs_existing_job(event) and event.key not in job_keys:
                 ignored.append(ignored_event(place, event))
                 continue
             if event.type[:2] == (JOB, "create"):
@@ -145,7 +132,7 @@ class JobPlanner:
 
     def _existing_jobs(self, server: int, events: Sequence[NewEvent]) -> set[str | None]:
         """Keys of the jobs in `events` that exist in the log."""
-        keys = {event.key for event in events if _needs_existing_job(event) and event.key is not None}
+        keys = {event.key for event in events if needs_existing_job(event) and event.key is not None}
         existing = {key for key in keys if (server, key) in self._known_jobs}
         existing |= self._stored_jobs(server, keys - existing)
         unknown = sorted(keys - existing)
@@ -289,10 +276,6 @@ def affected_jobsets(events: Iterable[NewEvent]) -> list[int]:
         if event.type[:2] == (JOBSET, "finishJobSet"):
             numbers.add(int(str(event.key).rpartition("/")[2]))
     return sorted(numbers)
-
-
-def _needs_existing_job(event: NewEvent) -> bool:
-    return event.type[:2] in ((JOB, "progress"), (JOB, "finish"))
 
 
 def _shrink_to_fit(texts: Iterable[bytes], finish: State) -> NewEvent:

@@ -3,13 +3,17 @@
 import logging
 import random
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 from chalicelib.domain.errors import AnnalsError, NotDelivered, RateLimited, Undeliverable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.notifications.delivery import (
     DEFAULT_RETRY_S,
     AppMessage,
+    AppriseMessage,
+    BusEvent,
+    Channel,
     Delivery,
     DeliveryFailed,
     DeliveryOutcome,
@@ -19,6 +23,7 @@ from chalicelib.domain.notifications.delivery import (
     Postponed,
     Sent,
     SlackPost,
+    WebhookPost,
     rate_limit_pause_s,
     retry_delay_s,
 )
@@ -30,6 +35,8 @@ from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.ports import Log, Measure, ignore_metric
 
 _log = logging.getLogger("annals")
+
+T = TypeVar("T")
 
 
 class Mailer(Protocol):
@@ -44,6 +51,36 @@ class SlackClient(Protocol):
 
     def post(self, post: SlackPost) -> None:
         """Return once Slack has accepted the message, or raise `NotDelivered`."""
+
+
+class WebhookClient(Protocol):
+    """Posts to webhooks."""
+
+    def post(self, post: WebhookPost) -> None:
+        """Return once the receiver has accepted the event, or raise `NotDelivered`."""
+
+
+class AppriseClient(Protocol):
+    """Sends to the services that Apprise knows."""
+
+    def send(self, message: AppriseMessage) -> None:
+        """Return once the service has accepted the message, or raise `NotDelivered`."""
+
+
+class EventBusClient(Protocol):
+    """Puts events on buses of Amazon EventBridge."""
+
+    def put(self, event: BusEvent) -> None:
+        """Return once the bus has accepted the event, or raise `NotDelivered`."""
+
+
+@dataclass(frozen=True, slots=True)
+class OptionalChannels:
+    """The clients of channels that not every installation has."""
+
+    webhook: WebhookClient | None = None
+    apprise: AppriseClient | None = None
+    event_bus: EventBusClient | None = None
 
 
 class Deliverer:
@@ -63,6 +100,7 @@ class Deliverer:
         measure: Measure = ignore_metric,
         retry_s: float = DEFAULT_RETRY_S,
         jitter: Callable[[], float] = random.random,
+        optional: OptionalChannels = OptionalChannels(),  # noqa: B008  (it is frozen)
     ) -> None:
         self._observers = observers
         self._log = log
@@ -70,6 +108,7 @@ class Deliverer:
         self._mailer = mailer
         self._slack = slack
         self._inbox = inbox
+        self._optional = optional
         self._measure = measure
         self._retry_s = retry_s
         self._jitter = jitter
@@ -104,6 +143,12 @@ class Deliverer:
                 self._slack.post(message)
             case AppMessage():
                 self._inbox.put(message)
+            case WebhookPost():
+                _available(self._optional.webhook, "webhook").post(message)
+            case AppriseMessage():
+                _available(self._optional.apprise, "apprise").send(message)
+            case BusEvent():
+                _available(self._optional.event_bus, "eventbridge").put(message)
 
     def _deliver(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> DeliveryOutcome:
         event = self._event(delivery)
@@ -140,6 +185,13 @@ class Deliverer:
             case _:
                 _log.error("delivery %s failed unexpectedly", delivery.id, exc_info=error)
                 return DeliveryFailed(f"unexpected error: {type(error).__name__}", delay_s)
+
+
+def _available(client: T | None, channel: Channel) -> T:
+    """Raises `Undeliverable` if this installation does not have the channel."""
+    if client is None:
+        raise Undeliverable(f"the channel '{channel}' is not available on this installation")
+    return client
 
 
 def _result_label(outcome: DeliveryOutcome) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.calm.mutes import NO_MUTES, Mutes
 from chalicelib.domain.errors import NotFound
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.event_type import EventType
@@ -13,13 +14,15 @@ from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.notifications.delivery import Delivery
 from chalicelib.domain.notifications.observer import Observer
 from chalicelib.domain.views.record import Checkpoint
+from chalicelib.services.calm.decisions import CalmDecisions
+from chalicelib.services.calm.deliveries import event_deliveries
+from chalicelib.services.consumers.checkpoints import OBSERVE_CONSUMER
 from chalicelib.services.consumers.consumer import Consumer
 from chalicelib.services.notifications.registry import ObserverRegistry
 from chalicelib.services.objects.snapshots import object_snapshot
 from chalicelib.services.ports import Outbox
 from chalicelib.services.reading.log_reader import LogReader
 
-OBSERVE_CONSUMER = "observe"
 MAX_BATCH = 1_000
 """Deliveries per write to the outbox, plus those of one event to the addresses of one observer."""
 MAX_BATCH_S = 2.0
@@ -34,11 +37,13 @@ class ObserverMatcher:
         observers: ObserverRegistry,
         reader: LogReader,
         outbox: Outbox,
+        calm: CalmDecisions,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._observers = observers
         self._reader = reader
         self._outbox = outbox
+        self._calm = calm
         self._monotonic = monotonic
 
     @property
@@ -46,12 +51,12 @@ class ObserverMatcher:
         return Consumer(OBSERVE_CONSUMER, self._consume)
 
     def deliveries(
-        self, commits: Iterable[Commit], observers: Sequence[Observer], replay: str = ""
+        self, commits: Iterable[Commit], observers: Sequence[Observer], replay: str = "", mutes: Mutes = NO_MUTES
     ) -> Iterator[Delivery]:
-        """Deliveries to these observers. `replay` is the id of the replay that requests them, if any."""
+        """Deliveries to these observers, without calm rules. `replay` is the id of the replay that requests them."""
         for event, observer in _type_matches(commits, observers):
-            if self._should_notify(event, observer, replay):
-                yield from _deliveries(event, observer, replay)
+            if self._should_notify(event, observer, replay) and not mutes.mutes(event):
+                yield from event_deliveries(event, observer, replay)
 
     def is_addressed_to(self, event: Event, observer: Observer) -> bool:
         """Whether an event of a matching type concerns the observer."""
@@ -60,10 +65,15 @@ class ObserverMatcher:
     def _consume(self, checkpoint: Checkpoint, commits: Sequence[Commit]) -> Iterator[Checkpoint]:
         """Put all deliveries into the outbox. Yields positions whose deliveries are in it.
 
+        Ends early if another process has stored a decision meanwhile. The next run starts at the last position.
+
         Within a commit the position is `<instance>/<observer>`: the last event, and the last observer in the order of
         their names, whose deliveries are in the outbox. A commit can therefore have any number of deliveries.
         """
-        observers = sorted(self._observers.load(checkpoint.head.server).observers.values(), key=lambda o: o.name)
+        configured = self._observers.load(checkpoint.head.server)
+        observers = sorted(configured.observers.values(), key=lambda observer: observer.name)
+        run = self._calm.start(checkpoint, configured)
+        run.fold_mutes(commits)
         done = _parse_part(checkpoint)
         batch: list[Delivery] = []
         flushed_at = self._monotonic()
@@ -71,14 +81,17 @@ class ObserverMatcher:
             if (event.id, observer.name) <= done:
                 continue
             if self._should_notify(event, observer, ""):
-                batch += _deliveries(event, observer, "")
+                batch += run.deliveries(event, observer)
             if len(batch) >= MAX_BATCH or self._monotonic() - flushed_at > MAX_BATCH_S:
                 self._outbox.put(batch)
+                if not self._calm.store(run, checkpoint.head.session):
+                    return
                 commit = commits[event.id.session - commits[0].session]
                 yield checkpoint.at(commit.previous_head, f"{event.id.instance}/{observer.name}")
                 batch, flushed_at = [], self._monotonic()
         self._outbox.put(batch)
-        yield checkpoint.at(commits[-1].head)
+        if self._calm.store(run, commits[-1].session):
+            yield checkpoint.at(commits[-1].head)
 
     def _should_notify(self, event: Event, observer: Observer, replay: str) -> bool:
         if event.event_id <= observer.since and not replay:
@@ -117,12 +130,3 @@ def _parse_part(checkpoint: Checkpoint) -> tuple[Id, str]:
     instance, _, observer = checkpoint.part.partition("/")
     head = checkpoint.head
     return Id(head.server, head.session + 1, int(instance or 0)), observer
-
-
-def _deliveries(event: Event, observer: Observer, replay: str) -> Iterator[Delivery]:
-    """One delivery per address. Their ids end in /2, /3, … from the second address on."""
-    base = f"{event.id}/{observer.name}" + (f"/replay-{replay}" if replay else "")
-    key = event.fields.key or ""
-    for number, address in enumerate(observer.addresses, start=1):
-        delivery_id = base if number == 1 else f"{base}/{number}"
-        yield Delivery(delivery_id, event.id.server, observer.name, event.id, key, address, replay)

@@ -2,28 +2,36 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Protocol
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic_core import from_json
 
 from chalicelib.domain import vocabularies
+from chalicelib.domain.calm.outcomes import outcome_of
 from chalicelib.domain.errors import Undeliverable
 from chalicelib.domain.events.event import Event, EventFields
+from chalicelib.domain.events.ids import Id
+from chalicelib.domain.notifications.alert import alert_of
 from chalicelib.domain.notifications.delivery import (
     MESSAGE_PARTS,
     AppMessage,
-    Channel,
+    AppriseMessage,
     Delivery,
     Dropped,
     Mail,
     Message,
     SlackPost,
+    TemplateChannel,
 )
 from chalicelib.domain.notifications.observer import ConfigurationState, Observer
+from chalicelib.domain.notifications.secret_fields import NOT_IN_TEMPLATES, apprise_urls
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.vocabularies.job.events import EVENT_NAMES, JOB, JOB_EVENTS
+from chalicelib.services.notifications.event_messages import build_event_message
+from chalicelib.services.notifications.messages.alarm_scope import ALARM_KINDS, alarm_place, alarm_scope, template_of
+from chalicelib.services.notifications.messages.job_type_facts import ReadJobType, job_type_facts, no_job_types
+from chalicelib.services.notifications.messages.times import MessageTimes
 from chalicelib.services.objects.snapshots import state_at
 from chalicelib.services.reading.log_reader import LogReader
 
@@ -31,7 +39,8 @@ Scope = dict[str, Any]
 """The variables of a template."""
 MAX_TIME_FORMAT_CHARS = 100
 """Limited because the format is applied to every line of a job log."""
-_MAX_TIME_CHARS = 200
+_NAMES_WITH_JOB_TYPE = ("finish", "clean", *ALARM_KINDS)
+"""Names of templates with the variable `job_type`."""
 _FALSE_VALUES = ("", "0", "false", False, 0, None)
 _LINK_PREFIXES = ("https://", "http://", "file:///")
 """Allowed starts of a link in a report event: no scripts, and no files of another machine."""
@@ -40,7 +49,7 @@ _LINK_PREFIXES = ("https://", "http://", "file:///")
 class Renderer(Protocol):
     """Renders templates and evaluates filters. Both raise `Undeliverable` on failure."""
 
-    def render(self, channel: Channel, name: str, part: str, scope: Mapping[str, Any]) -> str:
+    def render(self, channel: TemplateChannel, name: str, part: str, scope: Mapping[str, Any]) -> str:
         """Render one part of a message, such as its subject, about an event called `name`."""
 
     def evaluate_filter(self, text: str, scope: Mapping[str, Any]) -> bool: ...
@@ -67,8 +76,10 @@ class MessageBuilder:
         reader: LogReader,
         organization_name: Callable[[int], str | None],
         defaults: MessageDefaults,
+        read_job_type: ReadJobType = no_job_types,
     ) -> None:
         """`organization_name` returns the name of the organization whose log has a number."""
+        self._read_job_type = read_job_type
         self._renderer = renderer
         self._reader = reader
         self._organization_name = organization_name
@@ -78,14 +89,14 @@ class MessageBuilder:
         self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState
     ) -> Message | Dropped:
         """Build the message, or return why the event or the observer suppresses it."""
+        if delivery.count > 1:
+            return self._digest(delivery, event, observer, configured)
         fields = self._with_job_fields(event, event_fields(event))
         job = _job_settings(fields, configured)
         drop_reason = self._drop_reason(fields, observer, job)
         if drop_reason is not None:
             return Dropped(drop_reason)
-        return self._render(
-            delivery, observer, _template_name(event, fields), self._scope(event, fields, observer, job)
-        )
+        return self._message(delivery, event, fields, observer, job)
 
     def drop_reason(self, event: Event, observer: Observer, configured: ConfigurationState) -> str | None:
         """Why the event or the observer suppresses the message, or None. Raises `Undeliverable` if the filter fails."""
@@ -99,8 +110,7 @@ class MessageBuilder:
         fields = self._with_job_fields(event, event_fields(event))
         job = _job_settings(fields, configured)
         drop_reason = self._drop_reason(fields, observer, job)
-        scope = self._scope(event, fields, observer, job)
-        return drop_reason, self._render(delivery, observer, _template_name(event, fields), scope)
+        return drop_reason, self._message(delivery, event, fields, observer, job)
 
     def _with_job_fields(self, event: Event, fields: Scope) -> Scope:
         """A redirect takes the type, params and props that it lacks from its job."""
@@ -129,20 +139,71 @@ class MessageBuilder:
         return None
 
     def _scope(self, event: Event, fields: Scope, observer: Observer, job: Scope) -> Scope:
-        if _template_name(event, fields) == "default":
+        name = _template_name(event, fields)
+        if name == "default":
             core = from_json(event.wire_text)
             scope = {**core, "event": core}
+        elif template_of(event) is not None:
+            scope = {**alarm_scope(event, self._times(observer)), "event": fields}
         else:
             scope = {name: value for name, value in fields.items() if name != "eventId"}
-        scope["link"] = _report_link(event) or self._job_link(event, fields)
+        scope["link"] = self._link(event, fields)
+        job_type = scope.get("type")
+        if name in _NAMES_WITH_JOB_TYPE and isinstance(job_type, str):
+            statistics = self._read_job_type(event.id.server, job_type)
+            facts = statistics and job_type_facts(statistics, event.at_us, self._times(observer))
+            scope |= {"job_type": facts} if facts else {}
         if "type" in fields and fields.get("event") in EVENT_NAMES:
             scope["job"] = job
         if not observer.is_private:
-            # The webhook URL is a secret.
-            scope["config"] = {name: value for name, value in observer.configuration.config.items() if name != "url"}
+            scope["config"] = _public_config(observer)
         if fields.get("event") == "finish":
             scope |= self._job_result(event, fields)
         return self._with_formatted_times(scope, observer) if observer.configuration.channel == "mail" else scope
+
+    def _digest(self, delivery: Delivery, event: Event, observer: Observer, configured: ConfigurationState) -> Message:
+        """The message about several events, of which `event` is the first."""
+        channel = observer.configuration.channel
+        if channel == "webhook" or channel == "eventbridge":  # noqa: PLR1714  (mypy narrows the type by this form only)
+            fields = self._with_job_fields(event, event_fields(event))
+            return self._event_message(delivery, event, fields, observer, self._last_event(delivery) or event)
+        scope = self._digest_scope(delivery, observer, configured)
+        if channel == "apprise":
+            parts = self._render("app", "digest", scope)
+            return AppriseMessage(
+                delivery.id, _apprise_url(delivery, observer), **parts, is_failure=scope["has_failures"]
+            )
+        return self._text_message(delivery, observer, channel, self._render(channel, "digest", scope))
+
+    def _digest_scope(self, delivery: Delivery, observer: Observer, configured: ConfigurationState) -> Scope:
+        """The number of events, and the headlines of the first ones that are still stored."""
+        events = [event for sample in delivery.samples if (event := self._stored_event(sample)) is not None]
+        samples = []
+        for event in events:
+            fields = self._with_job_fields(event, event_fields(event))
+            scope = self._scope(event, fields, observer, _job_settings(fields, configured))
+            headline = self._renderer.render("app", _template_name(event, fields), "subject", scope)
+            samples.append({"subject": headline, "link": scope["link"], "time": event.at_us // 1_000_000})
+        digest: Scope = {
+            "count": delivery.count,
+            "samples": samples,
+            "until": delivery.until // 1_000_000,
+            "has_failures": any(outcome_of(event.fields) == "failure" for event in events),
+            "link": samples[0]["link"],
+        }
+        if not observer.is_private:
+            digest["config"] = _public_config(observer)
+        return self._with_formatted_times(digest, observer) if observer.configuration.channel == "mail" else digest
+
+    def _stored_event(self, event_id: Id) -> Event | None:
+        commit = self._reader.log.commit(event_id.server, event_id.session)
+        return None if commit is None else commit.events[event_id.instance - 1]
+
+    def _last_event(self, delivery: Delivery) -> Event | None:
+        """The last of several events. None if it is no longer stored."""
+        before = self._reader.position_at(delivery.server, delivery.until - 1)
+        events = (event for commit in self._reader.tail(before, 1) for event in commit.events)
+        return next((event for event in events if event.event_id == delivery.until), None)
 
     def _job_result(self, event: Event, fields: Scope) -> Scope:
         """The job's log and its duration in seconds."""
@@ -154,19 +215,20 @@ class MessageBuilder:
         return result
 
     def _with_formatted_times(self, scope: Scope, observer: Observer) -> Scope:
-        config = observer.configuration.config
-        zone = parse_time_zone(str(config.get("time_zone") or self._defaults.time_zone))
-        time_format = check_time_format(str(config.get("time_format") or self._defaults.time_format))
+        times = self._times(observer)
 
         def format_time(time: Any) -> Any:
             try:
-                return datetime.fromtimestamp(time, UTC).astimezone(zone).strftime(time_format)[:_MAX_TIME_CHARS]
+                return times.text_of_seconds(time)
             except (TypeError, ValueError, OverflowError, OSError):
                 return time  # Not a number, or outside the years that datetime supports.
 
         formatted = dict(scope)
-        if "time" in scope:
-            formatted["time"] = format_time(scope["time"])
+        for name in ("time", "until"):
+            if name in scope:
+                formatted[name] = format_time(scope[name])
+        if "samples" in scope:
+            formatted["samples"] = [{**sample, "time": format_time(sample["time"])} for sample in scope["samples"]]
         match scope.get("log"):
             case dict(line):
                 formatted["log"] = {**line, "time": format_time(line.get("time"))}
@@ -174,19 +236,61 @@ class MessageBuilder:
                 formatted["log"] = [{**line, "time": format_time(line.get("time"))} for line in lines]
         return formatted
 
+    def _times(self, observer: Observer) -> MessageTimes:
+        config, defaults = observer.configuration.config, self._defaults
+        try:
+            zone = parse_time_zone(str(config.get("time_zone") or defaults.time_zone))
+            return MessageTimes(zone, check_time_format(str(config.get("time_format") or defaults.time_format)))
+        except Undeliverable:
+            if observer.configuration.channel == "mail":
+                raise
+            # Only those of mails are validated when an observer is configured.
+            return MessageTimes(parse_time_zone(defaults.time_zone), check_time_format(defaults.time_format))
+
+    def _link(self, event: Event, fields: Scope) -> str:
+        return _report_link(event) or self._job_link(event, fields)
+
     def _job_link(self, event: Event, fields: Scope) -> str:
         """The page of the job in the console. It names the organization, because job numbers are not unique."""
         name = fields.get("event")
-        if not self._defaults.public_url or name not in EVENT_NAMES:
+        if template_of(event) is not None:
+            place = alarm_place(event)
+        elif name in EVENT_NAMES:
+            place = f"objects/{'job' if name in JOB_EVENTS else 'jobset'}/{fields['id']}"
+        else:
+            place = ""
+        if not self._defaults.public_url or not place:
             return ""
-        collection = "job" if name in JOB_EVENTS else "jobset"
         organization = self._organization_name(event.id.server)
-        query = f"?org={organization}" if organization else ""
-        return f"{self._defaults.public_url.rstrip('/')}/#/objects/{collection}/{fields['id']}{query}"
+        query = f"{'&' if '?' in place else '?'}org={organization}" if organization else ""
+        return f"{self._defaults.public_url.rstrip('/')}/#/{place}{query}"
 
-    def _render(self, delivery: Delivery, observer: Observer, name: str, scope: Scope) -> Message:
-        channel, config = observer.configuration.channel, observer.configuration.config
-        parts = {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
+    def _message(self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, job: Scope) -> Message:
+        channel = observer.configuration.channel
+        if channel == "webhook" or channel == "eventbridge":  # noqa: PLR1714  (mypy narrows the type by this form only)
+            return self._event_message(delivery, event, fields, observer, event)
+        name, scope = _template_name(event, fields), self._scope(event, fields, observer, job)
+        if channel == "apprise":
+            parts = self._render("app", name, scope)
+            alert = alert_of(event.fields)
+            is_failure = alert is not None and alert.action == "trigger"
+            return AppriseMessage(delivery.id, _apprise_url(delivery, observer), **parts, is_failure=is_failure)
+        return self._text_message(delivery, observer, channel, self._render(channel, name, scope))
+
+    def _event_message(
+        self, delivery: Delivery, event: Event, fields: Scope, observer: Observer, last: Event
+    ) -> Message:
+        organization = self._organization_name(event.id.server) or ""
+        link, public_url = self._link(event, fields), self._defaults.public_url
+        return build_event_message(delivery, event, fields, observer, organization, link, public_url, last)
+
+    def _render(self, channel: TemplateChannel, name: str, scope: Scope) -> dict[str, str]:
+        return {part: self._renderer.render(channel, name, part, scope) for part in MESSAGE_PARTS[channel]}
+
+    def _text_message(
+        self, delivery: Delivery, observer: Observer, channel: TemplateChannel, parts: dict[str, str]
+    ) -> Message:
+        config = observer.configuration.config
         match channel:
             case "mail":
                 sender = str(config.get("from") or self._defaults.mail_from)
@@ -207,6 +311,20 @@ class MessageBuilder:
                 )
 
 
+def _apprise_url(delivery: Delivery, observer: Observer) -> str:
+    """The URL of the recipient, which the delivery names by its service and position."""
+    urls = dict(zip(observer.addresses, apprise_urls(observer.configuration.config.get("urls")), strict=False))
+    if delivery.address not in urls:
+        raise Undeliverable("the observer has no such URL any more")
+    return urls[delivery.address]
+
+
+def _public_config(observer: Observer) -> Scope:
+    """The configuration of the channel without its secrets."""
+    config = observer.configuration.config
+    return {name: value for name, value in config.items() if name not in NOT_IN_TEMPLATES}
+
+
 def event_fields(event: Event) -> Scope:
     """The event in the JSON of its vocabulary, or as a core event if it belongs to none."""
     fields: Scope = from_json(vocabularies.native_text(event))
@@ -214,6 +332,8 @@ def event_fields(event: Event) -> Scope:
 
 
 def _template_name(event: Event, fields: Scope) -> str:
+    if (name := template_of(event)) is not None:
+        return name
     is_job_event = event.fields.type[:1] in (("job",), ("jobset",)) and "event" in fields
     return str(fields["event"]) if is_job_event else "default"
 

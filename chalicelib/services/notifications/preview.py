@@ -10,7 +10,16 @@ from pydantic_core import from_json, to_json
 from chalicelib.domain.errors import NotFound, Undeliverable
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.ids import Id
-from chalicelib.domain.notifications.delivery import AppMessage, Delivery, Mail, Message, SlackPost
+from chalicelib.domain.notifications.delivery import (
+    AppMessage,
+    AppriseMessage,
+    BusEvent,
+    Delivery,
+    Mail,
+    Message,
+    SlackPost,
+    WebhookPost,
+)
 from chalicelib.domain.notifications.observer import ConfigurationState, Observer
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.notifications.matching import ObserverMatcher
@@ -141,9 +150,16 @@ def _test_deliveries(event: Event, observer: Observer) -> Iterator[Delivery]:
 
 def _mark_as_test(message: Message) -> Message:
     match message:
-        case Mail() | AppMessage():
+        case Mail() | AppMessage() | AppriseMessage():
             return replace(message, subject=f"{TEST_PREFIX} {message.subject}")
         case SlackPost():
             post = from_json(message.json)
             post["text"] = f"{TEST_PREFIX} {post.get('text') or ''}".strip()
             return replace(message, json=to_json(post).decode())
+        case WebhookPost():
+            body = from_json(message.json)
+            body["data"]["test"] = True
+            return replace(message, json=to_json(body).decode())
+        case BusEvent():
+            detail = {**from_json(message.json), "test": True}
+            return replace(message, json=to_json(detail).decode())

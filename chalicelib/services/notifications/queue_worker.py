@@ -16,6 +16,7 @@ from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage, DeliveryState, ReceivedMessage
 from chalicelib.domain.redaction import safe_description
 from chalicelib.services.notifications.attempt import AttemptMaker, Done, Park, TryAgain, advance, is_overdue
+from chalicelib.services.notifications.history.failure_events import ReportFailure, ignore_failure
 from chalicelib.services.ports import Clock, Measure, Outbox, ignore_metric
 
 MAX_THREADS = 10
@@ -38,10 +39,14 @@ class DeliveryQueue(Protocol):
 
     def state(self, message: DeliveryMessage) -> DeliveryState: ...
 
-    def record_attempt(self, message: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
+    def record_attempt(
+        self, message: DeliveryMessage, tries: Tries, seen: DeliveryState, error: str = ""
+    ) -> DeliveryState:
         """Store the tries and return the stored state. `seen` is the state that the caller has read."""
 
-    def record_done(self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None: ...
+    def record_done(
+        self, message: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState, reason: str = ""
+    ) -> None: ...
 
     def park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
         """List the delivery as failed and stop attempting it."""
@@ -63,6 +68,7 @@ def deliver_batch(
     clock: Clock,
     remaining_ms: Callable[[], int],
     measure: Measure = ignore_metric,
+    report_failure: ReportFailure = ignore_failure,
 ) -> list[str]:
     """Deliver as many messages as the remaining time allows. Returns the ids of those that must be delivered again.
 
@@ -71,7 +77,7 @@ def deliver_batch(
     groups: dict[str, list[ReceivedMessage]] = {}
     for message in sorted(messages, key=lambda message: message.sequence):
         groups.setdefault(message.group, []).append(message)
-    worker = _GroupWorker(deliverer, outbox, clock, remaining_ms, measure)
+    worker = _GroupWorker(deliverer, outbox, clock, remaining_ms, measure, report_failure)
     with ThreadPoolExecutor(min(max(len(groups), 1), MAX_THREADS), "deliver") as threads:
         undelivered = list(threads.map(worker.deliver_group, groups.values()))
     failed_ids = {message.message_id for group in undelivered for message in group}
@@ -87,6 +93,7 @@ class _GroupWorker:
     clock: Clock
     remaining_ms: Callable[[], int]
     measure: Measure
+    report_failure: ReportFailure
 
     def deliver_group(self, group: Sequence[ReceivedMessage]) -> Sequence[ReceivedMessage]:
         """Deliver in order until a message must wait. Returns that message and all after it."""
@@ -141,29 +148,33 @@ class _GroupWorker:
         earlier, now_ms = state.tries_in(message.retry), self.clock()
         put_ms = received.sent_ms
         match advance(message.delivery, earlier, put_ms, self.deliverer, store_attempt, now_ms, self.measure):
-            case TryAgain(tries, _, delay_s):
+            case TryAgain(tries, error, delay_s):
                 if tries != earlier or not is_first_receive:
-                    self.outbox.record_attempt(message, tries, state)
+                    self.outbox.record_attempt(message, tries, state, error)
                 return _limit_receives(received, delay_s)
             case Park(tries, error):
                 self._park(message, tries, error, state)
-            case Done(result):
-                self._record_done(message, result, state)
+            case Done(result, reason):
+                self._record_done(message, result, reason, state)
         return None
 
     def _park(self, message: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
+        # Before it is parked: a function that ends in between repeats both, and the event is written once.
+        self.report_failure(message.delivery, message.retry, tries, error)
         self.outbox.park(message, tries, error, seen)
         self.measure("ParkedDeliveries")
         # The error is stored but not logged, because the answer of a channel may contain an address.
         _log.warning("delivery %s parked after %d tries", message.delivery.id, tries.count)
 
-    def _record_done(self, message: DeliveryMessage, result: Literal["sent", "dropped"], seen: DeliveryState) -> None:
+    def _record_done(
+        self, message: DeliveryMessage, result: Literal["sent", "dropped"], reason: str, seen: DeliveryState
+    ) -> None:
         try:
-            self.outbox.record_done(message, result, seen)
+            self.outbox.record_done(message, result, seen, reason)
         except Exception as error:
             # Delivering it again now would notify twice. Without the record, only a late repeat would.
-            reason = safe_description(error)
-            _log.warning("delivery %s is %s, but recording that failed: %s", message.delivery.id, result, reason)
+            failure = safe_description(error)
+            _log.warning("delivery %s is %s, but recording that failed: %s", message.delivery.id, result, failure)
 
     def _postpone(self, group: Sequence[ReceivedMessage], delay_s: float) -> None:
         try:

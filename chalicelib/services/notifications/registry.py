@@ -3,7 +3,7 @@
 import secrets
 from typing import Any
 
-from chalicelib.domain.errors import NotFound
+from chalicelib.domain.errors import BadInput, NotFound
 from chalicelib.domain.events.event import NewEvent
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, AppendCondition, encode_within_limits
@@ -15,11 +15,24 @@ from chalicelib.domain.notifications.observer import (
     deletion_event,
     job_settings_event,
     put_event,
+    snooze_event,
 )
+from chalicelib.domain.notifications.secret_fields import with_stored_secrets
+from chalicelib.domain.notifications.webhook_signature import format_secret
 from chalicelib.domain.organizations.organization import configuration_log
 from chalicelib.domain.queries.event_filter import Selection
 from chalicelib.services.log.appender import Appender
 from chalicelib.services.ports import Log
+
+SECRET_BYTES = 32
+
+
+def with_new_secret(configuration: Configuration) -> Configuration:
+    """The configuration with a random secret if it needs one and has none."""
+    if configuration.channel != "webhook" or configuration.config.get("secret"):
+        return configuration
+    secret = format_secret(secrets.token_bytes(SECRET_BYTES))
+    return configuration.model_copy(update={"config": {**configuration.config, "secret": secret}})
 
 
 class ObserverRegistry:
@@ -55,6 +68,26 @@ class ObserverRegistry:
         if before is None or before.configuration != configuration:
             self._write(server, put_event(name, configuration, since))
         return self.get(server, name), before is None
+
+    def with_stored_secrets(self, server: int, name: str, configuration: Configuration) -> Configuration:
+        """The configuration with the stored secrets where it has none. Raises `BadInput` for an unknown mask."""
+        stored = self.load(server).observers.get(name)
+        has_same_channel = stored is not None and stored.configuration.channel == configuration.channel
+        kept = stored.configuration.config if stored is not None and has_same_channel else {}
+        try:
+            config = with_stored_secrets(configuration.channel, configuration.config, kept)
+        except ValueError as error:
+            raise BadInput(str(error)) from error
+        return configuration.model_copy(update={"config": config})
+
+    def snooze(self, server: int, name: str, until_us: int) -> Observer:
+        """Hold all messages of an observer until a time. A time in the past ends its snooze.
+
+        Raises `NotFound` if there is no such observer.
+        """
+        self.get(server, name)
+        self._write(server, snooze_event(name, until_us))
+        return self.get(server, name)
 
     def delete(self, server: int, name: str) -> None:
         """Raises `NotFound` if there is no such observer."""

@@ -1,10 +1,13 @@
 """Validation of observer configurations: refuse one that could never deliver a message."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from chalicelib.domain.errors import BadInput, Undeliverable
 from chalicelib.domain.notifications.observer import Configuration
+from chalicelib.domain.notifications.secret_fields import apprise_urls
+from chalicelib.domain.notifications.webhook_signature import parse_secret
 from chalicelib.services.notifications.message_builder import MessageDefaults, check_time_format, parse_time_zone
 
 MAX_ADDRESSES = 100
@@ -19,12 +22,20 @@ class FilterChecker(Protocol):
 
 
 class DestinationChecker(Protocol):
-    """Checks mail addresses and webhook URLs without network access. Both raise `ValueError` with the reason."""
+    """Checks destinations without network access. All methods raise `ValueError` with the reason."""
 
     def check_mail(self, sender: str, recipients: str) -> None:
         """`recipients` is a comma-separated list."""
 
+    def check_slack_url(self, url: str) -> None: ...
+
     def check_webhook_url(self, url: str) -> None: ...
+
+    def check_apprise_urls(self, urls: Sequence[str]) -> None:
+        """Also raises `ValueError` if this installation cannot send to services of Apprise."""
+
+    def check_event_bus(self, bus: str) -> None:
+        """Also raises `ValueError` if this installation cannot send to event buses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +51,23 @@ class ObserverValidator:
         try:
             configuration.check_nodes()
             _check_address_count(configuration)
+            if configuration.time_zone is not None:
+                parse_time_zone(configuration.time_zone)
             if configuration.filter is not None:
                 self.filters.check_filter(configuration.filter)
             match configuration.channel:
                 case "mail":
                     self._check_mail(configuration)
                 case "slack":
+                    self.destinations.check_slack_url(str(configuration.config.get("url") or ""))
+                case "webhook":
                     self.destinations.check_webhook_url(str(configuration.config.get("url") or ""))
+                    if "secret" in configuration.config:
+                        parse_secret(str(configuration.config["secret"]))
+                case "apprise":
+                    self.destinations.check_apprise_urls(apprise_urls(configuration.config.get("urls")))
+                case "eventbridge":
+                    self.destinations.check_event_bus(str(configuration.config.get("bus") or ""))
                 case _:
                     _check_users(configuration)
         except (ValueError, Undeliverable) as error:

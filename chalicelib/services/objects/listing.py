@@ -1,8 +1,8 @@
 """Object lists: summaries of objects, last changed first, and the number of objects in each state.
 
-A list of a whole collection is read from the list index: first the objects that changed after the checkpoint of the
-views, then the entries of the index. The cost depends on the page, not on the collection. All pages show the objects as
-of the first page. Lists of folders, and filtered lists of small collections, are sorted in memory.
+A list is read from the list index: first the objects that changed after the checkpoint of the views, then the entries
+of the index. The cost depends on the page, not on the collection. All pages show the objects as of the first page.
+Lists of small folders, and filtered lists of small collections, are sorted in memory.
 """
 
 import time
@@ -26,11 +26,8 @@ from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint, list_view, objects_view
 from chalicelib.services.objects.list_tail import ListTail
 from chalicelib.services.objects.list_walk import walk_entries
-from chalicelib.services.objects.past_views import (
-    HistoryExpired,
-    ObjectRange,
-    PastViews,
-)
+from chalicelib.services.objects.object_range import ObjectRange, TooManyRecords, disjoint_prefixes
+from chalicelib.services.objects.past_views import HistoryExpired, PastViews
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 from chalicelib.services.reading.scan import head_at
@@ -38,7 +35,10 @@ from chalicelib.services.reading.scan import head_at
 PAGE_TIMEOUT_S = 2.0
 """A page ends early after this time. Searches for words and rare combinations of filters may take longer."""
 MAX_COUNTED_OBJECTS = 2_000
-"""In larger collections, the objects that match a filter other than state and result are not counted."""
+"""In larger collections, the objects that match a path or a filter other than state and result are not counted,
+unless they are in a folder with at most this number of objects."""
+MANY_RECENT_OBJECTS = 500
+"""If a path matches more of the latest entries, the index finds them with fewer reads than there are records."""
 MAX_FIRST_PAGE_ATTEMPTS = 5
 SEARCH_CHUNK = 128
 """Number of objects that a search for words reads at once."""
@@ -107,13 +107,16 @@ def list_objects(
     raise Busy("objects whose first events are no longer kept change while they are read; retry")
 
 
-def _with_sessions(query: ListQuery, reader: LogReader) -> ListFilter:
-    """The filter with the sessions of the given times."""
+def _index_filter(query: ListQuery, reader: LogReader) -> ListFilter:
+    """The filter with the sessions of the given times, and the prefixes of the given paths."""
+    list_filter, paths = query.filter, query.paths
+    if not paths.matches_everything:
+        list_filter = replace(list_filter, path_prefixes=disjoint_prefixes(query.collection, paths.patterns))
     if query.since_us is None and query.until_us is None:
-        return query.filter
+        return list_filter
     since_us, until_us = query.since_us or 0, query.until_us
     return replace(
-        query.filter,
+        list_filter,
         after_session=reader.position_at(query.server, since_us - 1).session,
         to_session=None if until_us is None else reader.position_at(query.server, until_us - 1).session,
     )
@@ -147,33 +150,56 @@ class _ListPage:
 
     def read(self, checkpoint: Checkpoint) -> ObjectList:
         query, cursor = self._query, self._query.cursor
-        is_in_memory = not query.paths.matches_everything
         if cursor is not None:
             head = Head(query.server, cursor.session, 0, cursor.event_id)
-            self._filter = _with_sessions(query, self._reader)
-            if is_in_memory or cursor.ordinal == IN_MEMORY:
+            self._filter = _index_filter(query, self._reader)
+            if cursor.ordinal == IN_MEMORY:
                 return self._read_in_memory(checkpoint, head)
             return self._continue(checkpoint, head, cursor)
         root = self._load_root(checkpoint)
         # The head is read after the root, which is therefore not newer.
         head = self._reader.log.head(query.server)
         # After the head, so that `until` includes commits up to it.
-        self._filter = _with_sessions(query, self._reader)
-        is_small = root.object_count <= MAX_COUNTED_OBJECTS
-        if is_in_memory or (is_small and not self._filter.counts_everything):
-            return self._read_in_memory(checkpoint, head)
+        self._filter = _index_filter(query, self._reader)
+        if self._may_be_in_memory(checkpoint, root):
+            try:
+                return self._read_in_memory(checkpoint, head, MAX_COUNTED_OBJECTS)
+            except TooManyRecords:
+                pass  # The index has a page with fewer reads.
         return self._start(checkpoint, head, root)
+
+    def _may_be_in_memory(self, checkpoint: Checkpoint, root: Root) -> bool:
+        if self._filter.counts_everything:
+            return False
+        if root.object_count <= MAX_COUNTED_OBJECTS:
+            return True
+        return bool(self._filter.path_prefixes) and not self._matches_many_recent(checkpoint, root)
+
+    def _matches_many_recent(self, checkpoint: Checkpoint, root: Root) -> bool:
+        """Whether the path matches many of the latest entries. Stops reading where it matches few."""
+        view = checkpoint.view_name(list_view(self._query.collection))
+        list_filter = ListFilter(path_prefixes=self._filter.path_prefixes)
+        found = 0
+        for ordinal, entry in walk_entries(self._reader.views, view, root.size, list_filter, checkpoint.head.session):
+            if entry is not None:
+                found += self._matches(entry.path)
+            elif found > MANY_RECENT_OBJECTS:
+                return True
+            elif found < (root.size - ordinal) / 4:
+                return False
+        return False
 
     def _load_root(self, checkpoint: Checkpoint) -> Root:
         view = checkpoint.view_name(list_view(self._query.collection))
         return Root.from_record(self._reader.views.get(view, [ROOT_ITEM]).get(ROOT_ITEM))
 
-    def _read_in_memory(self, checkpoint: Checkpoint, head: Head) -> ObjectList:
-        """Read all objects that match the path."""
+    def _read_in_memory(self, checkpoint: Checkpoint, head: Head, max_records: int | None = None) -> ObjectList:
+        """Read all objects that match the path. Raises `TooManyRecords`."""
         query, counted_filter = self._query, self._filter.without_state_and_result
-        past = PastViews(self._reader, head, self._boundary)
+        past, objects = PastViews(self._reader, head, self._boundary), ObjectRange((query.collection,), query.paths)
+        stored = list(objects.records(checkpoint, self._reader.views, max_records))
         matches: list[tuple[ListKey, ObjectSummary]] = []
-        for ref, view in past.views(ObjectRange((query.collection,), query.paths), checkpoint):
+        for ref, view in past.fold(objects, checkpoint, stored):
             if view.state is not None:
                 summary = vocabularies.summarize(ref, view.state)
                 if counted_filter.selects(view.last_session, summary, view.state):
@@ -194,9 +220,7 @@ class _ListPage:
         page = self._fill(matches, head, checkpoint, base)
         if not self._filter.counts_everything:
             return page
-        # The numbers in the root include the changes up to its version.
-        counted = (summary for _, summary in tail.objects_at(max(base, root.version)))
-        counts = root.recount((summary for _, summary in changed), counted)
+        counts = tail.recount(root, (summary for _, summary in changed))
         return replace(page, counts=_positive(counts.states), results=_positive(counts.results))
 
     def _continue(self, checkpoint: Checkpoint, head: Head, cursor: ListCursor) -> ObjectList:
@@ -236,7 +260,9 @@ class _ListPage:
         selected = [
             (_key(view, summary), summary)
             for view, summary in changed
-            if view.state is not None and self._filter.selects(view.last_session, summary, view.state)
+            if view.state is not None
+            and self._matches(summary.path)
+            and self._filter.selects(view.last_session, summary, view.state)
         ]
         yield from ((key, before, summary) for key, summary in self._remaining(selected))
         self._deadline = self._monotonic() + PAGE_TIMEOUT_S
@@ -246,7 +272,8 @@ class _ListPage:
         for ordinal, entry in walk_entries(self._reader.views, view, before, self._filter, base):
             if entry is not None:
                 ref = ObjectRef(query.collection, entry.path)
-                if not (0 < entry.replaced <= head.session or tail.contains(ref)):
+                is_current = not (0 < entry.replaced <= head.session or tail.contains(ref))
+                if is_current and self._matches(entry.path):
                     chunk.append((ordinal, entry))
             if len(chunk) == chunk_size or (entry is None and self._is_late()):
                 yield from self._summarize(chunk, checkpoint, head)
@@ -267,6 +294,10 @@ class _ListPage:
                 summary = vocabularies.summarize(ref, state)
                 summary = summary if self._filter.selects_text(summary, state) else None
             yield ListKey(entry.session, "", entry.path), ordinal, summary
+
+    def _matches(self, path: str) -> bool:
+        paths, ref = self._query.paths, ObjectRef(self._query.collection, path)
+        return paths.matches_everything or vocabularies.matches(paths, ref)
 
     def _is_late(self) -> bool:
         return self._deadline is not None and self._monotonic() > self._deadline

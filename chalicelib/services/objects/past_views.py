@@ -1,25 +1,20 @@
 """Objects as of an earlier head of the log, while views and log continue to change."""
 
 import heapq
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby, takewhile
 
-from chalicelib.domain import vocabularies
 from chalicelib.domain.events.event import Event
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
-from chalicelib.domain.objects.path_query import PathQuery
 from chalicelib.domain.objects.ref import ObjectRef
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.projection import group_by_object
-from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import Checkpoint, Record
+from chalicelib.services.objects.object_range import ObjectRange
 from chalicelib.services.objects.snapshots import has_expired_events, object_events
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
-
-FIRST_REF = ObjectRef("", "")
-"""Sorts before the references of all objects."""
 
 
 class HistoryExpired(Exception):
@@ -28,19 +23,6 @@ class HistoryExpired(Exception):
     def __init__(self, ref: ObjectRef) -> None:
         super().__init__(ref)
         self.ref = ref
-
-
-@dataclass(frozen=True, slots=True)
-class ObjectRange:
-    """The objects of some collections that match a path query and come after an object."""
-
-    collections: tuple[str, ...]
-    """In alphabetical order."""
-    paths: PathQuery
-    after: ObjectRef = FIRST_REF
-
-    def contains(self, ref: ObjectRef) -> bool:
-        return ref > self.after and ref.collection in self.collections and vocabularies.matches(self.paths, ref)
 
 
 class PastViews:
@@ -62,8 +44,13 @@ class PastViews:
 
     def views(self, objects: ObjectRange, checkpoint: Checkpoint) -> Iterator[tuple[ObjectRef, ObjectView]]:
         """All objects of the range in order, including those that do not exist as of the head."""
+        return self.fold(objects, checkpoint, objects.records(checkpoint, self._reader.views))
+
+    def fold(
+        self, objects: ObjectRange, checkpoint: Checkpoint, stored: Iterable[tuple[ObjectRef, Record]]
+    ) -> Iterator[tuple[ObjectRef, ObjectView]]:
+        """The objects of the range, from its stored records."""
         changes = group_by_object(commits_between(self._reader, checkpoint.head, self._head.session), objects.contains)
-        stored = _stored_records(objects, checkpoint, self._reader)
         changed: Iterator[tuple[ObjectRef, Record | None]] = ((ref, None) for ref in sorted(changes))
         candidates = heapq.merge(stored, changed, key=lambda candidate: candidate[0])
         for ref, group in groupby(candidates, key=lambda candidate: candidate[0]):
@@ -74,30 +61,3 @@ class PastViews:
 def commits_between(reader: LogReader, start: Head, end: int) -> Iterator[Commit]:
     """The commits after `start`, up to session `end`."""
     return takewhile(lambda commit: commit.session <= end, reader.tail(start)) if start.session < end else iter(())
-
-
-def _stored_records(
-    objects: ObjectRange, checkpoint: Checkpoint, reader: LogReader
-) -> Iterator[tuple[ObjectRef, Record]]:
-    """The records of the objects, in order."""
-    for collection in objects.collections:
-        if collection < objects.after.collection:
-            continue
-        after = objects.after.path if collection == objects.after.collection else ""
-        view = checkpoint.view_name(objects_view(collection))
-        for prefix in _disjoint_prefixes(collection, objects.paths):
-            if (end := prefix + MAX_CHARACTER) <= after:
-                continue
-            for record in reader.views.range(view, max(prefix, after), end):
-                ref = ObjectRef(collection, record.item)
-                if objects.contains(ref):
-                    yield ref, record
-
-
-def _disjoint_prefixes(collection: str, paths: PathQuery) -> list[str]:
-    """The prefixes of all selected paths, in order, without those that another one covers."""
-    prefixes: list[str] = []
-    for prefix in sorted(p for pattern in paths.patterns for p in vocabularies.path_prefixes(collection, pattern)):
-        if not prefixes or not prefix.startswith(prefixes[-1]):
-            prefixes.append(prefix)
-    return prefixes

@@ -2,16 +2,22 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Self
 
 from pydantic_core import to_json
 
+from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import BadInput, Busy
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.objects.cursor import Cursor, Scope
+from chalicelib.domain.objects.list_filter import ListFilter
 from chalicelib.domain.objects.path_query import PathQuery
+from chalicelib.domain.objects.ref import ObjectRef
+from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.record import Checkpoint
-from chalicelib.services.objects.past_views import FIRST_REF, HistoryExpired, ObjectRange, PastViews
+from chalicelib.services.objects.object_range import FIRST_REF, ObjectRange
+from chalicelib.services.objects.past_views import HistoryExpired, PastViews
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -43,10 +49,21 @@ class SnapshotQuery:
     cursor: Cursor | None = None
     max_bytes: int | None = None
     """Size of a page. None: as large as pages usually are."""
+    filter: ListFilter | None = None
 
     @property
     def scope(self) -> Scope:
-        return Scope.of_query(self.server, self.collections, self.paths)
+        return Scope.of_query(self.server, self.collections, self.paths, self.filter)
+
+    def after(self, cursor: Cursor) -> Self:
+        """The query of the page after another one."""
+        return replace(self, cursor=cursor)
+
+    def selects(self, ref: ObjectRef, view: ObjectView) -> bool:
+        """Whether the object exists and the filter selects it."""
+        if view.state is None or self.filter is None:
+            return view.state is not None
+        return self.filter.selects(view.last_session, vocabularies.summarize(ref, view.state), view.state)
 
 
 def snapshot_page(
@@ -94,7 +111,7 @@ def _read_page(
         size_bytes = 0
         last = start
         for ref, view in past.views(objects, checkpoint):
-            state = view.state
+            state = view.state if query.selects(ref, view) else None
             is_full = len(texts) == query.limit or size_bytes > max_bytes
             # Each page advances by at least one object, however long that takes.
             if (is_full and state is not None) or (last != start and is_late()):

@@ -12,7 +12,8 @@ from chalicelib.domain.objects.path_query import PathPattern, PathQuery
 from chalicelib.domain.objects.ref import ObjectRef, State
 from chalicelib.domain.views.object_view import ObjectView
 from chalicelib.domain.views.projection import group_by_object
-from chalicelib.domain.views.record import MAX_CHARACTER, Checkpoint, Record, objects_view
+from chalicelib.domain.views.record import Checkpoint, Record, objects_view
+from chalicelib.services.objects.object_range import ObjectRange
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import RetentionBoundary
 
@@ -44,10 +45,16 @@ class CurrentViews:
     """The commits after the checkpoint that affect the objects, if they were requested."""
 
 
-def snapshot(reader: LogReader, server: int, collections: str | tuple[str, ...], query: PathQuery) -> Snapshot:
-    """The current objects of one or several collections that match `query`."""
+def snapshot(
+    reader: LogReader,
+    server: int,
+    collections: str | tuple[str, ...],
+    query: PathQuery,
+    max_records: int | None = None,
+) -> Snapshot:
+    """The current objects of one or several collections that match `query`. Raises `TooManyRecords`."""
     collections = (collections,) if isinstance(collections, str) else collections
-    _, current = current_views(reader, server, collections, query)
+    _, current = current_views(reader, server, collections, query, max_records=max_records)
     states: dict[str, State] = {}
     for ref, view in sorted(current.views.items()):
         if view.state is not None:
@@ -56,19 +63,22 @@ def snapshot(reader: LogReader, server: int, collections: str | tuple[str, ...],
 
 
 def current_views(
-    reader: LogReader, server: int, collections: tuple[str, ...], query: PathQuery, with_tail: bool = False
+    reader: LogReader,
+    server: int,
+    collections: tuple[str, ...],
+    query: PathQuery,
+    with_tail: bool = False,
+    max_records: int | None = None,
 ) -> tuple[Checkpoint, CurrentViews]:
-    """The checkpoint of the stored views, and the matching objects of some collections."""
-
-    def is_selected(ref: ObjectRef) -> bool:
-        return ref.collection in collections and vocabularies.matches(query, ref)
+    """The checkpoint of the stored views, and the matching objects of some collections. Raises `TooManyRecords`."""
+    objects = ObjectRange(collections, query)
 
     def read(checkpoint: Checkpoint) -> CurrentViews:
-        records = _stored_records(checkpoint, collections, query, reader)
+        records = dict(objects.records(checkpoint, reader.views, max_records))
         views = {ref: ObjectView.from_record(record) for ref, record in records.items()}
         event_id, tail = checkpoint.head.last_event_id, list[Commit]()
         for commit in reader.tail(checkpoint.head):
-            changes = group_by_object([commit], is_selected)
+            changes = group_by_object([commit], objects.contains)
             for ref, events in changes.items():
                 views[ref] = views.get(ref, ObjectView()).fold(ref.collection, events)
             tail += [commit] if changes and with_tail else []
@@ -163,24 +173,3 @@ def _fold(ref: ObjectRef, events: Sequence[Event]) -> State | None:
 
 def _address(ref: ObjectRef) -> str:
     return f"/objects/{ref.collection}{ref.path[:200]}"
-
-
-def _stored_records(
-    checkpoint: Checkpoint, collections: tuple[str, ...], query: PathQuery, reader: LogReader
-) -> dict[ObjectRef, Record]:
-    records: dict[ObjectRef, Record] = {}
-    for collection, pattern in product(collections, query.patterns):
-        if collection not in checkpoint.collections:
-            continue
-        view_name = checkpoint.view_name(objects_view(collection))
-        ref = ObjectRef(collection, pattern.text)
-        if vocabularies.is_unique(ref):
-            record = reader.views.get(view_name, [ref.path]).get(ref.path)
-            records |= {} if record is None else {ref: record}
-            continue
-        for prefix in vocabularies.path_prefixes(collection, pattern):
-            for record in reader.views.range(view_name, prefix, prefix + MAX_CHARACTER):
-                ref = ObjectRef(collection, record.item)
-                if vocabularies.matches(query, ref):
-                    records[ref] = record
-    return records

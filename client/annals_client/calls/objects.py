@@ -1,13 +1,13 @@
-"""Snapshots of objects."""
+"""Snapshots of objects, and the types of jobs."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 from urllib.parse import quote
 
 from annals_client.errors import BadRequest
-from annals_client.sans_io import Request, RetryPolicy, Steps, fetch_json
+from annals_client.sans_io import Emit, Request, RetryPolicy, Steps, Values, fetch_json
 from annals_client.values import Snapshot
 from annals_client.wire import format_time, parse_snapshot
 
@@ -40,8 +40,8 @@ def snapshot(
     `path` names one object, or all objects in `folder/`. Without it, all objects of the collection (`job`, `order`,
     `pushJob` …) are returned. They are read in pages, all as of the same `event_id`. `brief` returns a list with the
     latest change first, at most 1,000 objects unless `limit` is given. The filters from `search` to `q` apply to such
-    lists: `result` is `success` or `failure`, `since` and `until` limit the time of the last change, and `q` has
-    words. `limit` is the maximum number of objects. `at` returns one object as of that `event_id`.
+    lists: `result` is `success`, `failure` or `timeout`, `since` and `until` limit the time of the last change, and `q`
+    has words. `limit` is the maximum number of objects. `at` returns one object as of that `event_id`.
 
     With retention, the server may be unable to continue a snapshot in pages, because an old object has changed. The
     snapshot then starts again, up to 5 times in total.
@@ -80,6 +80,30 @@ def snapshot(
         if options["cursor"] is None or is_full:
             more_follows = page.more_follows or options["cursor"] is not None
             return replace(page, objects=tuple(objects), counts=counts, more_follows=more_follows)
+
+
+def job_types(
+    policy: RetryPolicy, *, search: str | None = None, state: str | None = None, result: str | None = None
+) -> Values[Mapping[str, Any]]:
+    """Iterate over the types of the jobs, ordered by name, with statistics of the last 30 days.
+
+    `state` is `running` or `idle`, `result` that of the last run: `success`, `failure` or `timeout`.
+    """
+    cursor: str | None = None
+    while True:
+        options: dict[str, object] = {"search": search, "state": state, "result": result, "cursor": cursor}
+        document = yield from fetch_json(policy, Request("GET", "/job-types", _parameters(options)))
+        for job_type in document["jobTypes"]:
+            yield Emit(job_type)
+        cursor = document["cursor"]
+        if cursor is None:
+            return
+
+
+def job_type(policy: RetryPolicy, name: str) -> Steps[Mapping[str, Any]]:
+    """A type of jobs: its open runs, its last runs, and statistics of the last 30 days."""
+    document = yield from fetch_json(policy, Request("GET", f"/job-types/{quote(name, safe='')}"))
+    return cast(Mapping[str, Any], document)
 
 
 def _parameters(options: Mapping[str, object]) -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Observers: configure, list failed deliveries, retry, replay."""
+"""Observers: configure, list deliveries, retry, replay."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -7,11 +7,13 @@ from urllib.parse import quote
 
 from annals_client.errors import NotFound
 from annals_client.sans_io import Emit, Request, RetryPolicy, Steps, Values, fetch_json
-from annals_client.values import Failure, Observer, Replayed
+from annals_client.values import DeliveryEntry, Failure, Id, Observer, Replayed
 from annals_client.wire import as_list, format_time, parse_replayed
 
 MAX_PAGE = 1000
 """Maximum number of observers, or of failures, per response."""
+MAX_DELIVERIES = 200
+"""Maximum number of deliveries per response."""
 
 
 def observers(policy: RetryPolicy) -> Steps[tuple[Observer, ...]]:
@@ -47,6 +49,13 @@ def delete(policy: RetryPolicy, name: str) -> Steps[None]:
             raise
 
 
+def snooze(policy: RetryPolicy, name: str, until: datetime | None) -> Steps[Observer]:
+    """Hold all messages of an observer until a time. None ends the snooze."""
+    body = {"until": None if until is None else format_time(until)}
+    document = yield from fetch_json(policy, Request("POST", _path(name, "/snooze"), body=body))
+    return cast(Observer, document)
+
+
 def failures(policy: RetryPolicy, name: str, *, page: int = MAX_PAGE) -> Values[Failure]:
     """Iterate over all deliveries that are not retried any more."""
     last: str | None = None
@@ -60,6 +69,17 @@ def failures(policy: RetryPolicy, name: str, *, page: int = MAX_PAGE) -> Values[
         if len(page_failures) < page:
             return
         last = page_failures[-1]["id"]
+
+
+def deliveries(policy: RetryPolicy, name: str, *, page: int = MAX_DELIVERIES) -> Values[DeliveryEntry]:
+    """Iterate over the deliveries of an observer and their results, the newest first."""
+    yield from _deliveries(policy, _path(name, "/deliveries"), [], page)
+
+
+def deliveries_of(policy: RetryPolicy, event: Id | int, *, page: int = MAX_DELIVERIES) -> Values[DeliveryEntry]:
+    """Iterate over the deliveries about an event, given by its id or `event_id`, by the observers you may see."""
+    query = [("eventId" if isinstance(event, int) else "event", str(event))]
+    yield from _deliveries(policy, "/deliveries", query, page)
 
 
 def retry(policy: RetryPolicy, name: str, ids: Sequence[str] | None = None) -> Steps[int]:
@@ -95,6 +115,16 @@ def replay(
             return
         deliveries = part.deliveries
         body = {"replay": part.replay, "after": part.event_id, "until": part.until}
+
+
+def _deliveries(policy: RetryPolicy, path: str, query: list[tuple[str, str]], page: int) -> Values[DeliveryEntry]:
+    cursor: str | None = ""
+    while cursor is not None:
+        position = [("cursor", cursor)] if cursor else []
+        document = yield from fetch_json(policy, Request("GET", path, [*query, ("limit", str(page)), *position]))
+        for entry in document["deliveries"]:
+            yield Emit(entry)
+        cursor = document["cursor"]
 
 
 def _path(name: str, suffix: str = "") -> str:

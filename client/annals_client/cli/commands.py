@@ -9,6 +9,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from annals_client.calls.observers import MAX_DELIVERIES
 from annals_client.cli.exits import NotWritten, UsageError
 from annals_client.cli.printing import Printer, escape_control, progress_bar
 from annals_client.cli.times import parse_time, position_before
@@ -87,6 +88,23 @@ def observers(args: Namespace, annals: Annals, printer: Printer) -> None:
     _OBSERVER_ACTIONS[args.action](args, annals, printer)
 
 
+def expectations(args: Namespace, annals: Annals, printer: Printer) -> None:
+    if args.action == "list":
+        rows = (dict(expectation) for expectation in annals.expectations.list())
+        printer.rows(rows, ("name", "state", "stateSince", "nextExpectedAt"))
+        return
+    if args.name is None:
+        raise UsageError(f"expectations {args.action} needs the name of an expectation")
+    match args.action:
+        case "show":
+            printer.value(annals.expectations.get(args.name))
+        case "put":
+            printer.value(annals.expectations.put(args.name, _read_configuration(args, "an expectation")))
+        case _:
+            annals.expectations.delete(args.name)
+            printer.result(f"{args.name} is deleted", {"deleted": args.name})
+
+
 def replay(args: Namespace, annals: Annals, printer: Printer) -> None:
     """Replay events to an observer, with a progress bar on a terminal."""
     since = None if args.since is None else _parse_time(args.since)
@@ -128,10 +146,14 @@ def _show(args: Namespace, annals: Annals, printer: Printer) -> None:
 
 
 def _put(args: Namespace, annals: Annals, printer: Printer) -> None:
+    printer.value(annals.observers.put(args.name, _read_configuration(args, "an observer")))
+
+
+def _read_configuration(args: Namespace, whose: str) -> dict[str, Any]:
     configuration = _parse_json(_read_text(args.file))
     if not isinstance(configuration, dict):
-        raise UsageError("the configuration of an observer must be a JSON object")
-    printer.value(annals.observers.put(args.name, configuration))
+        raise UsageError(f"the configuration of {whose} must be a JSON object")
+    return configuration
 
 
 def _delete(args: Namespace, annals: Annals, printer: Printer) -> None:
@@ -144,6 +166,13 @@ def _failures(args: Namespace, annals: Annals, printer: Printer) -> None:
     printer.rows(failures, ("id", "address", "tries", "at", "error"))
 
 
+def _deliveries(args: Namespace, annals: Annals, printer: Printer) -> None:
+    page = max(min(args.limit, MAX_DELIVERIES), 1)
+    entries = islice(annals.observers.deliveries(args.name, page=page), max(args.limit, 0))
+    rows = ({**entry, "type": entry["type"] if printer.is_json else "/".join(entry["type"] or ())} for entry in entries)
+    printer.rows(rows, ("at", "state", "address", "type", "key", "tries", "error"))
+
+
 def _retry(args: Namespace, annals: Annals, printer: Printer) -> None:
     retried = annals.observers.retry(args.name, args.ids or None)
     printer.result(f"{retried} deliveries will be retried", {"retried": retried})
@@ -153,6 +182,7 @@ _OBSERVER_ACTIONS: Mapping[str, Command] = {
     "show": _show,
     "put": _put,
     "delete": _delete,
+    "deliveries": _deliveries,
     "failures": _failures,
     "retry": _retry,
 }
@@ -163,6 +193,7 @@ COMMANDS: Mapping[str, Command] = {
     "query": query,
     "snapshot": snapshot,
     "observers": observers,
+    "expectations": expectations,
     "replay": replay,
     "report": report,
     "system": system,

@@ -4,7 +4,18 @@ import argparse
 import os
 
 DEFAULT_URL = "http://127.0.0.1:8000"
-COLLECTIONS = ("job", "jobset", "order", "jobChain", "schedulerJob", "task", "fileBased", "scheduler", "pushJob")
+COLLECTIONS = (
+    "job",
+    "jobset",
+    "jobType",
+    "order",
+    "jobChain",
+    "schedulerJob",
+    "task",
+    "fileBased",
+    "scheduler",
+    "pushJob",
+)
 VOCABULARIES = ("job", "scheduler", "push")
 SHELLS = ("bash", "zsh", "fish")
 RUN_USAGE = "annals run [OPTION]... -- COMMAND [ARGUMENT]..."
@@ -24,6 +35,7 @@ def create_parser() -> argparse.ArgumentParser:
         _query,
         _snapshot,
         _observers,
+        _expectations,
         _replay,
         _report,
         _system,
@@ -157,12 +169,20 @@ def _snapshot(commands: "Commands[argparse.ArgumentParser]", common: argparse.Ar
 
 def _observers(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
     command = _command(
-        commands, common, "observers", "List, show, change and delete observers, and retry failed deliveries."
+        commands, common, "observers", "List, show, change and delete observers, and list and retry their deliveries."
     )
-    actions = ("list", "show", "put", "delete", "failures", "retry")
+    actions = ("list", "show", "put", "delete", "deliveries", "failures", "retry")
     command.add_argument("action", nargs="?", choices=actions, default="list")
     command.add_argument("name", nargs="?")
     command.add_argument("ids", nargs="*", help="retry: ids of deliveries; default: all")
+    command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
+    command.add_argument("-n", "--limit", type=int, default=50, metavar="N", help="deliveries: the newest N (50)")
+
+
+def _expectations(commands: "Commands[argparse.ArgumentParser]", common: argparse.ArgumentParser) -> None:
+    command = _command(commands, common, "expectations", "List, show, change and delete what is expected of jobs.")
+    command.add_argument("action", nargs="?", choices=("list", "show", "put", "delete"), default="list")
+    command.add_argument("name", nargs="?")
     command.add_argument("--file", default="-", help="put: configuration as JSON (-: stdin)")
 
 

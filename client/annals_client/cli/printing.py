@@ -117,11 +117,11 @@ def _format_local_time(time: datetime) -> str:
 
 
 def _format_cell(value: object, column: str) -> str:
-    """A value of a table. Columns called `…At` contain times."""
+    """A value of a table. Columns called `at`, `…At` and `…Since` contain times."""
     match value:
         case None:
             return "-"
-        case str() if column.endswith("At"):
+        case str() if column == "at" or column.endswith(("At", "Since")):
             return _format_local_time(datetime.fromisoformat(value))
         case str():
             return escape_control(value)

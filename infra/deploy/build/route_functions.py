@@ -20,11 +20,15 @@ AUTHORIZER: Final = "Bearer"
 
 QUERY_PATHS: Final = ("/events/query", "/events/latest", "/events/timeseries", "/events/server", "/jobscheduler/")
 """Prefixes of paths where POST is a query."""
+PING_PATH: Final = "/ping/"
+"""Prefix of paths where every method writes."""
 TEST_MESSAGE_PATH: Final = "/observers/{name}/test"
 _ROLES: Final = {READER: "ReaderRole", TESTER: "DeliverRole"}
 
 
 def function_for_route(path: str, method: str) -> str:
+    if path.startswith(PING_PATH):
+        return WRITER
     if method == "get" or (method == "post" and path.startswith(QUERY_PATHS)):
         return READER
     return TESTER if path == TEST_MESSAGE_PATH else WRITER

@@ -85,6 +85,14 @@ class OrganizationRemoval:
         catch_up(consumer, server, stores.log, stores.progress, self._expired_head(server))
         return names
 
+    def delete_expectations(self, server: int) -> list[str]:
+        """Delete all expectations of an organization, so that no further alarms are written. Returns their names."""
+        registry = self.components.expectations.registry
+        names = sorted(registry.load(server))
+        for name in names:
+            registry.delete(server, name)
+        return names
+
     def delete(self, server: int, progress: Callable[[int], None]) -> int:
         """Delete a log's commits, oldest first so that the rest has no gap. Returns their number."""
         _refuse_configuration_log(server)

@@ -159,7 +159,7 @@ def _log_names(stage: Stage) -> dict[int, str]:
     try:
         for organization in stage.components().log.organizations.all():
             names[organization.server] = organization.name
-            names[configuration_log(organization.server)] = f"{organization.name} (observers)"
+            names[configuration_log(organization.server)] = f"{organization.name} (configuration)"
             names[inbox_log(organization.server)] = f"{organization.name} (inbox)"
     except LogBroken:
         print("The directory of organizations has a gap: logs are listed by their numbers.")

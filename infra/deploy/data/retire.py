@@ -66,6 +66,8 @@ def retire(
     if before_us is None:
         deleted = removal.delete_observers(server)
         print(f"Observers deleted: {', '.join(deleted) or 'none'}.")
+        # Otherwise their alarms would be appended to the log that is deleted.
+        print(f"Expectations deleted: {', '.join(removal.delete_expectations(server)) or 'none'}.")
     for plan in plans:
         _delete(removal, plan)
         removal.rebuild_views(plan.server)

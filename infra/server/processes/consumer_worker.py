@@ -71,8 +71,9 @@ class ConsumerWorker:
         if now > self.next_due_run:
             self.next_due_run = now + DUE_INTERVAL_S
             end = now + MAX_DUE_RUN_S
-            if self.components.consumers.due.run(lambda: time.monotonic() < end, on_error=raise_first):
-                self.next_due_run = 0.0
+            for index in self.components.consumers.due_indexes:
+                if index.run(lambda: time.monotonic() < end, on_error=raise_first):
+                    self.next_due_run = 0.0
 
     def _consume_grown_logs(self) -> None:
         if not (self.has_unseen_writes and self.grown_logs.scan()):
@@ -87,9 +88,9 @@ class ConsumerWorker:
     def _consume(self, server: int) -> None:
         """Run all consumers of a log."""
         last_session = self.grown_logs.last_sessions[server]
-        if server == DIRECTORY_SERVER:
+        if is_configuration_log(server):
             self._project(server, self.components.stores.log, None)
-        elif not is_configuration_log(server):
+        else:
             log = CachedCommitReader(self.components.stores.log)
             expired = self._expired(server)
             # Observers come first: commits that they have not seen must not be deleted.

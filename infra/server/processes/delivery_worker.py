@@ -24,6 +24,7 @@ from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.services.consumers.for_each import for_each, raise_first
 from chalicelib.services.notifications.attempt import Done, Park, TryAgain, advance
 from chalicelib.services.notifications.deliverer import Deliverer
+from chalicelib.services.notifications.history.failure_events import ReportFailure, ignore_failure
 from chalicelib.services.ports import Clock
 from chalicelib.wiring.notifications import build_deliverer
 from infra.server.processes.supervisor import WorkerBackoff, run_worker
@@ -31,7 +32,7 @@ from infra.server.startup import open_components
 
 POLL_INTERVAL_S = 0.1
 CLEANUP_INTERVAL_S = 60.0
-THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "": 1}
+THREADS_BY_CHANNEL = {"mail": 16, "slack": 16, "app": 4, "webhook": 16, "apprise": 4, "eventbridge": 4, "": 1}
 """The empty channel stands for deleted observers, whose deliveries are dropped."""
 MAX_MEMORY_BYTES = 2 * 1024**3
 """Address space limit: a template that needs more fails instead of exhausting the machine."""
@@ -45,8 +46,15 @@ _log = logging.getLogger("annals")
 class DeliveryWorker:
     """Delivers from the outbox, observer by observer."""
 
-    def __init__(self, outbox: SqliteOutbox, deliverer: Deliverer, clock: Clock = now_ms) -> None:
+    def __init__(
+        self,
+        outbox: SqliteOutbox,
+        deliverer: Deliverer,
+        clock: Clock = now_ms,
+        report_failure: ReportFailure = ignore_failure,
+    ) -> None:
         self._outbox = outbox
+        self._report_failure = report_failure
         self._clock = clock
         self._deliverer = deliverer
         self._pools = {
@@ -101,6 +109,10 @@ class DeliveryWorker:
         outcome = self._unsaved.get(waiting.n)
         if outcome is None:
             outcome = self._unsaved[waiting.n] = self._attempt(waiting)
+        if outcome.state == PARKED:
+            # Before it is parked: a process that ends in between repeats both, and the event is written once.
+            tries = waiting.tries if outcome.tries is None else outcome.tries
+            self._report_failure(waiting.delivery, waiting.put_ms, tries, outcome.error)
         self._outbox.record_outcome(waiting.n, *outcome)
         del self._unsaved[waiting.n]
 
@@ -137,7 +149,8 @@ def main() -> None:
     components = open_components()
     outbox = cast(SqliteOutbox, components.stores.outbox)
     outbox.repair_order()
-    worker = DeliveryWorker(outbox, build_deliverer(components), components.clock)
+    report_failure = components.notifications.failures.report
+    worker = DeliveryWorker(outbox, build_deliverer(components), components.clock, report_failure)
     cleaned_at = time.monotonic()
 
     def poll() -> None:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from chalicelib.adapters.slack.allowed_hosts import AllowedHost, is_permitted, parse_allowed_host, resolve
-from chalicelib.adapters.slack.io_deadline import Deadline
+from chalicelib.adapters.webhooks.allowed_hosts import AllowedHost, is_permitted, parse_allowed_host, resolve
+from chalicelib.adapters.webhooks.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
 PUBLIC = ["8.8.8.8", "3.5.140.2", "2606:4700::1111", "2a00:1450:4001:830::200e"]

@@ -324,7 +324,7 @@ def test_counts_stop_at_limit(records: DeliveryStates, sqlite_views: SqliteViews
 def test_state_of_first_release_is_read(records: DeliveryStates, sqlite_views: SqliteViews) -> None:
     data = '{"state":"tried","retry":1,"tries":3}'
     sqlite_views.put([ConditionalWrite(Record("1/delivery/ops", ONE.id, 4, data), None)])
-    assert records.state(DeliveryMessage(ONE)) == DeliveryState("tried", 1, Tries(3), 4)
+    assert records.state(DeliveryMessage(ONE)) == DeliveryState("tried", 1, Tries(3), 4, is_legacy=True)
 
 
 def test_tries_are_stored_while_delivery_is_tried(records: DeliveryStates) -> None:

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 from chalicelib.adapters.templates.renderer import PACKAGE, TemplateRenderer
 from chalicelib.domain.notifications.delivery import MESSAGE_PARTS, Channel
+from chalicelib.services.notifications.messages.alarm_scope import ALARM_KINDS, FAILED_TEMPLATE
 from infra.tools import preview
-from infra.tools.samples import FAILED, OTHER, SAMPLES, scope
+from infra.tools.samples import ALARM_EVENTS, FAILED, OTHER, SAMPLES, scope
 
 TEMPLATES = TemplateRenderer()
 HEADINGS = {
@@ -105,7 +106,8 @@ def test_samples_cover_all_events() -> None:
 
 
 def test_every_event_has_all_templates() -> None:
-    expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, [*HEADINGS, "default"])}
+    names = [*HEADINGS, *ALARM_KINDS, FAILED_TEMPLATE, "default", "digest"]
+    expected = {f"{channel}/{name}.{part}.j2" for (channel, part), name in product(ALL_PARTS, names)}
     existing = {file.relative_to(PACKAGE).as_posix() for file in PACKAGE.rglob("*.j2")}
     assert {name for name in existing if "/_" not in name} == expected
 
@@ -116,6 +118,7 @@ def test_mail_heading_names_the_event(name: str, heading: str) -> None:
     assert re.findall("<h1[^>]*>(.*?)</h1>", html) == [heading]
 
 
+TRACEBACK = 'Traceback (most recent call last):\n  File "b.py", line 1, in <module>\nValueError: no such disk\n'
 JOB = "deploy on build-7.example.org (#4711)"
 SET = "job set on scheduler-1 (#815)"
 SUBJECTS = [
@@ -123,7 +126,13 @@ SUBJECTS = [
     ("redirect", SAMPLES["redirect"], "Redirected job on build-7 (#4711): to build-9"),
     ("progress", SAMPLES["progress"], f"Running {JOB}: 7/12"),
     ("finish", SAMPLES["finish"], f"Succeeded {JOB}: release/2026.11 is live on all 12 hosts"),
-    ("finish", FAILED, f"FAILED {JOB}: Health checks failed on edge-2 & edge-5: <timeout> after 60 s"),
+    ("finish", FAILED, f"FAILED {JOB}: Health checks failed on edge-2 & edge-5:"),
+    (
+        "finish",
+        FAILED | {"message": "\n\n <b>&</b> \x1b[31m\u202egnp.exe\n more"},
+        f"FAILED {JOB}: <b>&</b> [31m gnp.exe",
+    ),
+    ("finish", FAILED | {"message": TRACEBACK}, f"FAILED {JOB}: ValueError: no such disk"),
     ("finish", FAILED | {"message": "x" * 500}, f"FAILED {JOB}: {'x' * 149}…"),
     ("clean", SAMPLES["clean"], f"TIMED OUT {JOB}"),
     ("createJobSet", SAMPLES["createJobSet"], f"Created {SET}"),
@@ -343,7 +352,7 @@ def test_event_of_another_vocabulary_is_rendered(channel: Channel, part: str, ow
 
 def test_preview_page_shows_every_message() -> None:
     page = preview.page(TEMPLATES)
-    assert page.count("<iframe") == len(SAMPLES) + 2
+    assert page.count("<iframe") == len(SAMPLES) + len(ALARM_EVENTS) + 3
     assert [title for title in HEADINGS.values() if title not in page] == []
     assert page.count(f"FAILED {JOB}") >= 3
     assert re.findall(r"<(?:script|link|img)\b", page) == []

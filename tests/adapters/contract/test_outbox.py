@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Event
 from typing import cast
@@ -18,6 +18,7 @@ from chalicelib.adapters.queue.sqs_outbox import SqsOutbox
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
 from chalicelib.adapters.sqlite.outbox_table import SCHEMA
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Delivery, DeliveryFailed, Dropped, Parked, Postponed
 from chalicelib.lambda_events import sqs
 from chalicelib.services.notifications.deliverer import Deliverer
@@ -162,6 +163,18 @@ def test_put_delivery_is_sent_with_all_fields(under_test: OutboxUnderTest) -> No
     unusual_text = 'ß 日本 🎉 \x01 \x7f \uffff \\ " \n'
     delivery = a_delivery(key=unusual_text, address="Ärna <a@example.org>", replay="r-1")
     under_test.put(delivery)
+    under_test.deliver_until_sent(delivery)
+    assert under_test.deliverer.sent == [delivery]
+
+
+def test_put_held_delivery_keeps_its_events(under_test: OutboxUnderTest) -> None:
+    samples = tuple(Id(1, session, 1) for session in range(1, 6))
+    delivery = replace(a_delivery(), until=1_700_000_000_000_123, count=1_000, samples=samples)
+    under_test.deliverer.set_outcomes(delivery, REFUSED)
+    under_test.put(delivery)
+    under_test.deliver_until_parked(delivery)
+    assert [parked.delivery for parked in under_test.parked()] == [delivery]
+    under_test.outbox.retry(1, "ops", [delivery.id])
     under_test.deliver_until_sent(delivery)
     assert under_test.deliverer.sent == [delivery]
 

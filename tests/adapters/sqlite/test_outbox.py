@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -11,8 +12,9 @@ import pytest
 from chalicelib.adapters.mail.message import now_ms
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.outbox import SqliteOutbox
-from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SCHEMA, SENT, WAITING, upgrade
+from chalicelib.adapters.sqlite.outbox_table import DROPPED, PARKED, SCHEMA, SENT, UPGRADES, WAITING, read_damaged
 from chalicelib.adapters.sqlite.views import SqliteViews
+from chalicelib.domain.events.ids import Id
 from chalicelib.domain.notifications.delivery import Tries
 from chalicelib.domain.views.record import Record
 from chalicelib.services.notifications.deliverer import Deliverer
@@ -41,7 +43,7 @@ def an_outbox(tmp_path: Path) -> Iterator[SqliteOutbox]:
 
 
 def open_file(folder: Path) -> Database:
-    return Database(folder / "outbox.sqlite", SCHEMA, upgrades=(upgrade,))
+    return Database(folder / "outbox.sqlite", SCHEMA, upgrades=UPGRADES)
 
 
 def due_ids(outbox: SqliteOutbox) -> list[str]:
@@ -70,6 +72,23 @@ def test_outbox_of_first_release_is_upgraded(tmp_path: Path) -> None:
         outbox = SqliteOutbox(database)
         outbox.record_tries(1, Tries(5, 1_700_000_000_000, 1))
         assert outbox.waiting(1, "ops")[0].tries == Tries(5, 1_700_000_000_000, 1)
+
+
+def test_outbox_without_digests_is_upgraded(tmp_path: Path) -> None:
+    """A file of version 2 lacks three columns. Its rows and their checksums stay as they are."""
+    with closing(open_file(tmp_path)) as database:
+        SqliteOutbox(database).put([a_delivery(1), a_delivery(2)])
+        with database.transaction() as connection:
+            connection.execute("UPDATE delivery SET key = 'damaged' WHERE n = 2")
+            for column in ("until", "events", "samples"):
+                connection.execute(f"ALTER TABLE delivery DROP COLUMN {column}")
+            connection.pragma("user_version", 2)
+            assert list(read_damaged(connection)) == [2]
+    digest = replace(a_delivery(3), until=7, count=2, samples=(Id(1, 3, 1), Id(1, 4, 1)))
+    for _ in range(2):
+        with closing(open_file(tmp_path)) as database:
+            SqliteOutbox(database).put([digest])
+            assert [one.delivery for one in SqliteOutbox(database).waiting(1, "ops")] == [a_delivery(1), digest]
 
 
 def vm_steps_of_polls(folder: Path, behind: int) -> int:

@@ -120,7 +120,7 @@ def test_progress_job_set_with_state_or_progress_is_valid(given: str, member: Me
 
 
 REQUIRED = {
-    "create": ("node", "id", "type"),
+    "create": ("node", "type"),
     "progress": ("node", "id", "type"),
     "redirect": ("node", "id", "redirect"),
     "finish": ("node", "id", "type", "success", "message"),
@@ -159,7 +159,8 @@ INVALID: dict[str, object] = {
     **{f"A-28 success {value!r} in a set": {**A["finishJobSet"], "jobs": [{**FINISHED_JOB, "success": value}]}
        for value in INVALID_SUCCESS},
     **{f"{name} with id {value!r}": {**native, "id": value}
-       for name, native in A.items() for value in (-1, 1.5, 2**53, True, None, "x", [7])},
+       for name, native in A.items() for value in (-1, 1.5, 2**53, True, "x", [7])},
+    **{f"{name} with id None": {**native, "id": None} for name, native in A.items() if name != "create"},
     **{f"jobset {value!r}": {**A["create"], "jobset": value} for value in (-1, 1.5, 2**53, True, "x")},
     **{f"time {value!r}": {**A["create"], "time": value} for value in (-1, 1.5, 2**53 - 1, "noon", True, "2016-11-04")},
     **{f"{field} {value!r}": {**A["create"], field: value}

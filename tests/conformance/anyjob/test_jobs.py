@@ -35,10 +35,13 @@ def test_job_has_all_fields_of_its_events(member: Member) -> None:
     native = [EVENTS[name] for name in ("create", "progress", "redirect", "finish")]
     created, progressed, redirected, ended = (publish(member, event)["events"][0] for event in native)
     at = times(created, progressed, redirected, ended)
+    seconds = (ended["eventId"] - created["eventId"]) / 1_000_000
     assert job(member, 117) == {
         "id": 117,
+        "run": 1,
         "type": "backup",
         "node": "n2",
+        "author": "anna",
         "jobset": 7,
         "params": PARAMS,
         "props": PROPS,
@@ -52,7 +55,9 @@ def test_job_has_all_fields_of_its_events(member: Member) -> None:
         "data": DATA,
         "result": {"success": "1", "message": "done", "data": DATA},
         "finishedAt": at[3],
-        "seconds": (ended["eventId"] - created["eventId"]) / 1_000_000,
+        "seconds": seconds,
+        "durationS": seconds,
+        "outcome": "success",
     }
 
 
@@ -164,8 +169,10 @@ def test_create_after_end_begins_a_new_run(member: Member) -> None:
         states.append((event, job(member, 1)))
     created, progressed, ended, _ = (event for event, _ in states[4:])
     at = times(created, progressed, ended)
+    seconds = (ended["eventId"] - created["eventId"]) / 1_000_000
     assert states[6][1] == {
         "id": 1,
+        "run": 2,
         "type": "restore",
         "node": "n3",
         "params": {"c": "d"},
@@ -178,7 +185,9 @@ def test_create_after_end_begins_a_new_run(member: Member) -> None:
         "logs": [LOG],
         "result": {"success": "1", "message": "job 1 ended"},
         "finishedAt": at[2],
-        "seconds": (ended["eventId"] - created["eventId"]) / 1_000_000,
+        "seconds": seconds,
+        "durationS": seconds,
+        "outcome": "success",
     }
     for event, state in states:
         past = member.get("/objects/job/1", params={"at": event["eventId"]}).json()

@@ -19,7 +19,9 @@ def send_example(member: Member, document: Document, example: Example) -> Iterat
     for name, value in example.path.items():
         path = path.replace(f"{{{name}}}", quote(value, safe="/,*"))
     options: dict[str, Any] = {"params": example.query, "headers": {**member.headers, **example.headers}}
-    if example.body is not None:
+    if isinstance(example.body, str):
+        options["content"] = example.body
+    elif example.body is not None:
         options["json"] = example.body
     with member.server.client.stream(method.upper(), path, **options) as response:
         yield response, _first_two_events(response) if example.is_endless else response.read().decode()

@@ -1,5 +1,6 @@
 """Hooks for Schemathesis: names of existing objects, formats of feeds, and rules that no schema can state."""
 
+import os
 import re
 import zlib
 from collections.abc import MutableMapping
@@ -12,15 +13,17 @@ from schemathesis.core.failures import AcceptedNegativeData
 from schemathesis.generation.meta import TestPhase
 from schemathesis.openapi.checks import RejectedPositiveData
 
+from chalicelib.domain.expectations import expectation
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.organizations import organization
+from chalicelib.domain.pings import ping_key
 from chalicelib.http.openapi.outputs import EVENT_STREAM, JSON, NDJSON
 from tests.http.openapi.response_checks import deviations
 
 FORMATS = (JSON, NDJSON, EVENT_STREAM)
-ORGANIZATION, OBSERVER = "local", "ops"
-NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_test"}
+ORGANIZATION, OBSERVER, EXPECTATION = "local", "ops", "nightly"
+NEEDS_OBSERVER = {"get_observer", "get_failures", "post_replay", "post_retry", "post_snooze", "post_test"}
 """Operations that need an existing observer and do not delete it."""
 
 UNDESCRIBED_RULES = {
@@ -41,10 +44,20 @@ UNDESCRIBED_RULES = {
     "limit must be positive: a stream": "a negative limit, which is invalid only if Accept asks for a stream",
     "Last-Event-ID must be an eventId of this feed": "a header that is read only if Accept asks for server-sent events",
     ", not to server ": "the log that contains an event",
+    "there is no number after": "the greatest id of a job in the log",
     "is beyond the end of the log": "the end of the log, which an append condition must not exceed",
     "is not a mail address": "the maximum length of an address",
+    "until must be later than now": "a time in the future",
+    "unknown time zone": "the names of time zones",
     "a filter is an expression": "the syntax of Jinja expressions",
+    "it has five fields": "the syntax of cron expressions",
+    "must be between PT": "the limits of durations",
+    "is longer than the shortest time between two runs": "the limit of `grace`, which depends on another field",
     "is not among the allowed hosts": "the hosts that the installation allows",
+    "which is allowed only for hosts in WEBHOOK_HOSTS": "the hosts that need no encryption",
+    "config.urls: ": "the URLs that Apprise knows, and those that are stored",
+    "channel: 'apprise' ": "whether the installation has Apprise",
+    "channel: 'eventbridge' ": "whether the installation is on AWS",
 }
 """Problems with requests that match the schemas: a part of the detail, and the rule that no schema can state."""
 
@@ -57,13 +70,15 @@ def before_call(context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -
     rest of it is validated.
     """
     del context, kwargs
-    _replace_valid(
-        case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(repr(case.body).encode()):x}"
-    )
+    request = repr((case.body, case.path_parameters, case.query))
+    _replace_valid(case.headers, "Idempotency-Key", IDEMPOTENCY_KEY_PATTERN, f"{zlib.crc32(request.encode()):x}")
     _replace_valid(case.headers, "X-Organization", organization.NAME_PATTERN, ORGANIZATION)
     _replace_valid(case.path_parameters, "org", organization.NAME_PATTERN, ORGANIZATION)
+    _replace_valid(case.path_parameters, "key", ping_key.KEY_PATTERN, os.environ["PING_KEY"])
     if case.operation.definition.raw["operationId"] in NEEDS_OBSERVER and _is_stateless(case):
         _replace_valid(case.path_parameters, "name", observer.NAME_PATTERN, OBSERVER)
+    if case.operation.definition.raw["operationId"] == "get_expectation" and _is_stateless(case):
+        _replace_valid(case.path_parameters, "name", expectation.NAME_PATTERN, EXPECTATION)
     formats = [name for name in FORMATS if name in _content(case)]
     if len(formats) > 1:
         case.headers["Accept"] = formats[zlib.crc32(repr((case.path_parameters, case.query)).encode()) % len(formats)]

@@ -12,6 +12,7 @@ CAPPED = "maxResults"
 """Hat's limit. The server's own limit applies if it is lower, as in Hat, instead of an error."""
 
 BOUNDED_OTHERWISE: Mapping[str, str] = {
+    "get_job_type": "at most 200 open runs and 20 that have ended",
     "get_me": "the organizations and groups are in the token, which has at most 64 KB",
     "post_events": "the events are those of the request",
     "post_job_events": "the events are those of the request",
@@ -19,8 +20,14 @@ BOUNDED_OTHERWISE: Mapping[str, str] = {
     "post_scheduler_events": "the events are those of the request",
     "get_observer": "one observer: its types are those of one request",
     "put_observer": "one observer: its types are those of the request",
+    "post_snooze": "one observer: its types are those of one request",
+    "post_silence": "one silence: its pattern is that of the request",
+    "get_expectation": "one expectation: it has at most one open alarm of each kind",
+    "put_expectation": "one expectation: it has at most one open alarm of each kind",
     "push_job": "one object, without a list of objects. Its events can be read in pages",
+    "get_observer_presets": "a constant",
     "get_openapi": "a constant",
+    "get_ping_keys": "an organization has at most 100 ping keys",
 }
 """By operation id."""
 

@@ -28,7 +28,7 @@ from tests.http.openapi.response_checks import Document
 
 ROOT = Path(__file__).parents[3]
 ROUTES = "chalicelib.http.routes"
-SELECTORS = {"reader", "publisher", "user_or_admin", "organization", "selected_organizations"}
+SELECTORS = {"reader", "publisher", "user_or_admin", "organization", "selected_organizations", "organization_admin"}
 """Functions of `access` and methods of `Caller` that select organizations."""
 PARSERS = ("query", "body", "optional_body", "query_or_body")
 

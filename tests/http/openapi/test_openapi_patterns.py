@@ -14,6 +14,7 @@ from chalicelib.domain.durations import DURATION_SCHEMA
 from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.event_type import TYPE_PATTERN, check_pattern
 from chalicelib.domain.events.ids import ID_PATTERN, Id
+from chalicelib.domain.expectations import expectation
 from chalicelib.domain.log.append import IDEMPOTENCY_KEY_PATTERN, check_idempotency_key
 from chalicelib.domain.notifications import observer
 from chalicelib.domain.notifications.observer_schema import MAIL_ADDRESSES_PATTERN, WEBHOOK_PATTERN
@@ -27,12 +28,13 @@ CASES: list[tuple[str, Callable[[str], object]]] = [
     (ID_PATTERN, Id.parse),
     (organization.NAME_PATTERN, organization.check_name),
     (observer.NAME_PATTERN, observer.check_name),
+    (expectation.NAME_PATTERN, expectation.check_name),
     (TYPE_PATTERN, lambda text: check_pattern(tuple(text.split("/")))),
     (URL_PATHS_PATTERN, PathQuery.from_uri),
     (PATH_PATTERN, PathQuery.parse),
     (IDEMPOTENCY_KEY_PATTERN, check_idempotency_key),
 ]
-NAMES = ["duration", "id", "organization", "observer", "type", "paths", "path", "key"]
+NAMES = ["duration", "id", "organization", "observer", "expectation", "type", "paths", "path", "key"]
 
 
 @pytest.mark.parametrize(("pattern", "parse"), CASES, ids=NAMES)

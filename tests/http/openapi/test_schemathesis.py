@@ -21,11 +21,13 @@ from tests.serving import ROOT, Member, run_server
 
 CONFIGURATION = Path(__file__).with_name("schemathesis.toml")
 RUN_TIMEOUT_S = 600
+EXPECTATION = {"type": "backup", "every": "1h"}
 OBSERVER = {"channel": "app", "events": "create, finish", "config": {"to": "anna"}}
 
 ALWAYS_REFUSED = {
     "post_sign_in": "needs a one-time code that the server prints",
     "get_report": "needs a ticket, which is valid for one minute",
+    "delete_silence": "needs the id of a silence that is in effect",
     "post_report_link": "needs a report, which only Spark creates",
 }
 """Operations that need more than the document states. Other tests cover them."""
@@ -53,18 +55,22 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
     with run_server(directory / "data", LONGEST_POLL="0.02", STREAMS="no") as server:
         member = server.member("local")
         assert member.request("PUT", "/observers/ops", json=OBSERVER).status_code == 201
-        yield run_schemathesis(member, directory)
+        assert member.request("PUT", "/expectations/nightly", json=EXPECTATION).status_code == 201
+        pinging = server.member("pings")
+        pinging.create()
+        key = pinging.request("PUT", "/ping-keys/ops").json()["key"]
+        yield run_schemathesis(member, directory, key)
         assert server.process.poll() is None, server.output
 
 
-def run_schemathesis(member: Member, directory: Path) -> Run:
+def run_schemathesis(member: Member, directory: Path, ping_key: str) -> Run:
     """Run with a fixed seed."""
     url, report = f"{member.server.url}/openapi.json", directory / "report.json"
     options = ["--config-file", str(CONFIGURATION), "run", url, "--report-json-path", str(report)]
     done = subprocess.run(
         [sys.executable, "-m", "schemathesis.cli", *options],
         cwd=directory,
-        env={"TOKEN": member.token, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+        env={"TOKEN": member.token, "PING_KEY": ping_key, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         timeout=RUN_TIMEOUT_S,

@@ -7,8 +7,8 @@ import pytest
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.views.record import PROJECTOR
 from chalicelib.services.admin.status import ConsumerCheckpoints, ConsumerStatus, LogStatus, log_status
+from chalicelib.services.consumers.checkpoints import OBSERVE_CONSUMER
 from chalicelib.services.consumers.consumer import Consumer, run_once
-from chalicelib.services.notifications.matching import OBSERVE_CONSUMER
 from chalicelib.services.ports import Log, Views
 from chalicelib.services.reading.retention import Retention
 from tests.exactness.stores import CountingLog

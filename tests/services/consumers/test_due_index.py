@@ -13,10 +13,11 @@ from chalicelib.domain.errors import Unavailable
 from chalicelib.domain.log.commit import Commit
 from chalicelib.domain.views.due import END_US, MAX_ENTRY_DEADLINES, Deadline, DueEntry, due_entries, due_item_end
 from chalicelib.domain.views.record import Record
-from chalicelib.services.consumers.due_index import MAX_LOG_DEADLINES, DueIndex
+from chalicelib.services.consumers import due_index
+from chalicelib.services.consumers.due_index import MAX_ROUND_DEADLINES, DueIndex
 from chalicelib.services.consumers.for_each import raise_all, raise_first
 from chalicelib.services.ports import Views
-from tests.exactness.stores import CallOnce, Crash, InterceptedViews
+from tests.exactness.stores import CallOnce, Crash, InterceptedViews, RecordingViews
 from tests.services.fakes import NOW, World
 
 
@@ -151,13 +152,35 @@ def test_run_unknown_kind_of_work_is_kept(setup: Setup) -> None:
 
 def test_run_log_with_many_deadlines_does_not_delay_others(sqlite_views: Views, world: World) -> None:
     setup = Setup(sqlite_views, world)
-    total = MAX_LOG_DEADLINES + MAX_ENTRY_DEADLINES
+    total = MAX_ROUND_DEADLINES + MAX_ENTRY_DEADLINES
     setup.put(1, *(due_in(1, f"{number:05d}") for number in range(total)))
     setup.put(2, due_in(2, "b"))
     setup.world.now_ms += 12_000
-    first = setup.run()
-    assert (len(first), first[-1]) == (MAX_LOG_DEADLINES + 1, (2, "b"))
-    assert (len(setup.run()), setup.run()) == (MAX_ENTRY_DEADLINES, [])
+    done = setup.run()
+    assert (len(done), done.index((2, "b"))) == (total + 1, MAX_ROUND_DEADLINES)
+    assert setup.run() == []
+
+
+def test_runs_read_entries_of_many_deadlines_few_times(
+    sqlite_views: Views, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run reads the entries once, although the work settles few deadlines at a time."""
+    monkeypatch.setattr(due_index, "MAX_LOG_DEADLINES", 2_000)
+
+    class SlowReminders(Reminders):
+        def check(self, server: int, deadlines: Sequence[Deadline], now_us: int) -> list[Deadline]:
+            return [*super().check(server, deadlines[:100], now_us), *deadlines[100:]]
+
+    reads: Counter[str] = Counter()
+    work = SlowReminders()
+    setup = Setup(sqlite_views, world)
+    index = DueIndex(RecordingViews(sqlite_views, reads), world.clock, {"reminder": work})
+    setup.put(1, *(due_in(number / 1_000, f"{number}") for number in range(4_000)))
+    setup.put(2, due_in(5, "b"))
+    setup.world.now_ms += 12_000
+    assert [index.run(on_error=raise_first) for _ in range(3)] == [2_001, 2_000, 0]
+    assert (len(set(work.done)), len(work.done), work.done.index((2, "b"))) == (4_001, 4_001, 100)
+    assert reads["read "] == 21 + 10
 
 
 def test_entries_of_far_deadlines_are_not_stored() -> None:
@@ -170,7 +193,7 @@ def test_idle_run_is_one_read(setup: Setup) -> None:
         setup.put(server, *(due_in(3600 + number, f"{number}") for number in range(5)))
     calls: list[str] = []
 
-    class RecordingViews(InterceptedViews):
+    class CallRecorder(InterceptedViews):
         def get(self, view: str, items: Sequence[str]) -> dict[str, Record]:
             calls.append("get")
             return super().get(view, items)
@@ -179,7 +202,7 @@ def test_idle_run_is_one_read(setup: Setup) -> None:
             calls.append("range")
             return super().range(view, start, end, backwards)
 
-    views = RecordingViews(setup.views, Counter(), lambda: calls.append("write"))
+    views = CallRecorder(setup.views, Counter(), lambda: calls.append("write"))
     assert (DueIndex(views, setup.world.clock, setup.index.work).run(), calls) == (0, ["range"])
 
 

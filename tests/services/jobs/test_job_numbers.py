@@ -95,9 +95,19 @@ def test_full_request_of_jobs_without_ids_is_written(job_log: JobLog) -> None:
     assert job_log.publish_jobs(*[new_job()] * MAX_EVENTS).ids == tuple(range(1, MAX_EVENTS + 1))
 
 
-def test_greatest_possible_number_leaves_none_to_assign(job_log: JobLog) -> None:
-    job_log.publish_jobs(create(2**53 - 1))
-    with pytest.raises(BadInput, match="no number after 9007199254740991 to assign"):
+@pytest.mark.parametrize("is_projected", [False, True])
+@pytest.mark.parametrize("greatest", [2**52, 2**53 - 1])
+def test_number_that_is_never_assigned_does_not_count(job_log: JobLog, greatest: int, is_projected: bool) -> None:
+    job_log.publish_jobs(create(greatest), create(6))
+    if is_projected:
+        job_log.project()
+    published = job_log.new_job_publisher().publish(1, to_core_events([create(greatest), new_job()]))
+    assert published.ids == (7,)
+
+
+def test_greatest_assignable_number_leaves_none_to_assign(job_log: JobLog) -> None:
+    job_log.publish_jobs(create(2**52 - 1))
+    with pytest.raises(BadInput, match="no number after 4503599627370495 to assign"):
         job_log.publish_jobs(new_job())
 
 

@@ -1,6 +1,7 @@
 """Order statistics from the list index: equal to those of all orders, and as cheap for many orders as for few."""
 
 from collections.abc import Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.adapters.sqlite.views import SCHEMA, SqliteViews
+from chalicelib.domain.errors import BadInput
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import Append, encode_within_limits
 from chalicelib.domain.log.commit import Commit
@@ -26,6 +28,7 @@ from chalicelib.services.consumers.projector import projector
 from chalicelib.services.feeds.suspension import run_without_waiting
 from chalicelib.services.jobs import order_statistics as jobs_order_statistics
 from chalicelib.services.jobs.order_statistics import StatisticsQuery, order_statistics, order_statistics_changed
+from chalicelib.services.objects.counting import COUNT_TIMEOUT_S, count_folder
 from chalicelib.services.objects.snapshots import snapshot
 from chalicelib.services.reading.log_reader import LogReader
 from chalicelib.services.reading.retention import Retention, RetentionBoundary
@@ -73,8 +76,8 @@ class OrderLog:
     def statistics(self, query: PathQuery = EVERYTHING) -> tuple[int, dict[str, int]]:
         return order_statistics(LogReader(self.log, self.views), 1, query, RetentionBoundary(Head(1), 0))
 
-    def naive_statistics(self) -> tuple[int, dict[str, int]]:
-        orders = snapshot(LogReader(self.log, self.views), 1, "order", EVERYTHING)
+    def naive_statistics(self, query: PathQuery) -> tuple[int, dict[str, int]]:
+        orders = snapshot(LogReader(self.log, self.views), 1, "order", query)
         return orders.event_id, count_orders(orders.states.values())
 
     def close(self) -> None:
@@ -89,11 +92,13 @@ def order_log(tmp_path: Path) -> Iterator[OrderLog]:
     log.close()
 
 
+@pytest.mark.parametrize("max_read", [0, 2_000])
 @given(st.data())
 @settings(max_examples=80, deadline=None)
-def test_statistics_equal_those_of_all_orders(data: st.DataObject) -> None:
+def test_statistics_equal_those_of_all_orders(max_read: int, data: st.DataObject) -> None:
     """With views that lag, orders in files, and orders that are removed."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jobs_order_statistics, "MAX_READ_ORDERS", max_read)
         log = OrderLog(Path(folder))
         for order, change in data.draw(st.lists(st.tuples(ORDERS, CHANGES), min_size=1, max_size=20), label="changes"):
             log.publish({**change, "key": order})
@@ -102,7 +107,8 @@ def test_statistics_equal_those_of_all_orders(data: st.DataObject) -> None:
                 log.publish({"TYPE": name, "key": f"Order:{order}"})
             if data.draw(st.booleans(), label="projects"):
                 log.project()
-        assert log.statistics() == log.naive_statistics()
+        for query in (EVERYTHING, PathQuery.parse("/a/"), PathQuery.parse("/a/chain", "/b/chain,1")):
+            assert log.statistics(query) == log.naive_statistics(query)
         log.close()
 
 
@@ -119,6 +125,25 @@ def test_statistics_of_many_orders_read_few_records(order_log: OrderLog) -> None
         True,
     )
     assert order_log.statistics(PathQuery.parse("/a/")) == (event_id, counts)
+
+
+def test_statistics_of_large_folder_read_the_list_index(order_log: OrderLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jobs_order_statistics, "MAX_READ_ORDERS", 20)
+    for start in range(0, 1_000, 100):
+        order_log.publish(*({**ADDED, "key": f"/a/chain,{number}"} for number in range(start, start + 100)))
+    order_log.publish({**ADDED, "key": "/b/chain,1"})
+    order_log.project()
+    order_log.views.records_read = 0
+    assert order_log.statistics(PathQuery.parse("/a/"))[1]["total"] == 1_000
+    assert order_log.views.records_read <= 21 + 15
+
+
+def test_statistics_that_take_too_long_are_refused(order_log: OrderLog) -> None:
+    order_log.publish({**ADDED, "key": "/a/chain,1"})
+    order_log.project()
+    reader, times = LogReader(order_log.log, order_log.views), count(step=COUNT_TIMEOUT_S)
+    with pytest.raises(BadInput, match="too many to count them; request those of subfolders"):
+        count_folder(reader, 1, "order", PathQuery.parse("/a/"), RetentionBoundary(Head(1), 0), lambda: 2 * next(times))
 
 
 class RecordingReader(LogReader):

@@ -18,7 +18,10 @@ from chalicelib.domain.events.ids import Id
 from chalicelib.domain.log.append import MAX_EVENTS
 from chalicelib.domain.notifications.delivery_message import DeliveryMessage
 from chalicelib.domain.notifications.observer import Configuration
+from chalicelib.services.calm.decisions import CalmDecisions
+from chalicelib.services.calm.states import CalmStates
 from chalicelib.services.consumers.consumer import RunSizes, catch_up
+from chalicelib.services.consumers.due_index import DueIndex
 from chalicelib.services.consumers.for_each import for_each_in_time
 from chalicelib.services.notifications.matching import ObserverMatcher
 from chalicelib.services.notifications.registry import ObserverRegistry
@@ -72,7 +75,8 @@ class Function:
         config = {"to": ", ".join(f"user{n}" for n in range(addresses))}
         self.observers.put(1, "ops", Configuration(channel="app", types=["job/*"], config=config))
         self.reader = LogReader(log, NoViews())
-        self.matcher = ObserverMatcher(self.observers, self.reader, self.outbox, lambda: self.sqs.now_s)
+        self.calm = CalmDecisions(CalmStates(views), DueIndex(views, world.clock, {}), lambda *_: True)
+        self.matcher = ObserverMatcher(self.observers, self.reader, self.outbox, self.calm, lambda: self.sqs.now_s)
         self.sizes = RunSizes()
         self.durations_s: list[float] = []
 
@@ -168,7 +172,13 @@ def test_replay_splits_large_commit_into_parts(log: SqliteLog, sqlite_views: Sql
     function.publish(*["/k"] * 100)
     function.sqs.deadline_s = 1e9
     replayer = Replayer(
-        function.reader, Retention(log, lambda: NOW_MS), function.matcher, function.outbox, world.monotonic
+        function.reader,
+        Retention(log, lambda: NOW_MS),
+        function.matcher,
+        function.outbox,
+        function.observers,
+        function.calm,
+        world.monotonic,
     )
     observer, after, parts = function.observers.get(1, "ops"), 0, list[int]()
     while True:

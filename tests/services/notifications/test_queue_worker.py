@@ -54,26 +54,30 @@ class FakeQueue(DeliveryStates):
         self.fails: set[str] = set()
 
     def state(self, queued: DeliveryMessage) -> DeliveryState:
-        self._fail_if("state")
+        self.fail_if("state")
         return super().state(queued)
 
-    def record_attempt(self, queued: DeliveryMessage, tries: Tries, seen: DeliveryState) -> DeliveryState:
-        self._fail_if("record_attempt")
-        return super().record_attempt(queued, tries, seen)
+    def record_attempt(
+        self, queued: DeliveryMessage, tries: Tries, seen: DeliveryState, error: str = ""
+    ) -> DeliveryState:
+        self.fail_if("record_attempt")
+        return super().record_attempt(queued, tries, seen, error)
 
-    def record_done(self, queued: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState) -> None:
-        self._fail_if("record_done")
-        super().record_done(queued, state, seen)
+    def record_done(
+        self, queued: DeliveryMessage, state: Literal["sent", "dropped"], seen: DeliveryState, reason: str = ""
+    ) -> None:
+        self.fail_if("record_done")
+        super().record_done(queued, state, seen, reason)
 
     def park(self, queued: DeliveryMessage, tries: Tries, error: str, seen: DeliveryState) -> None:
-        self._fail_if("park")
+        self.fail_if("park")
         super().park(queued, tries, error, seen)
 
     def postpone(self, receipts: Sequence[str], pause_s: float) -> None:
-        self._fail_if("postpone")
+        self.fail_if("postpone")
         self.postponed.append((list(receipts), pause_s))
 
-    def _fail_if(self, operation: str) -> None:
+    def fail_if(self, operation: str) -> None:
         if operation in self.fails:
             raise Unavailable(f"no answer to {operation}")
 
@@ -86,9 +90,22 @@ class Function:
     deliverer: Any = field(default_factory=FakeDeliverer)
     remaining_ms: Callable[[], int] = lambda: 60_000
     now_ms: int = NOW_MS
+    reported: list[tuple[str, int, int, str]] = field(default_factory=list)
+    """Delivery, retry, tries and error of each report of a failure."""
 
     def __call__(self, *received: ReceivedMessage) -> list[str]:
-        return deliver_batch(received, self.deliverer, self.queue, lambda: self.now_ms, self.remaining_ms)
+        return deliver_batch(
+            received,
+            self.deliverer,
+            self.queue,
+            lambda: self.now_ms,
+            self.remaining_ms,
+            report_failure=self.report_failure,
+        )
+
+    def report_failure(self, delivery: Delivery, retry: int, tries: Tries, error: str) -> None:
+        self.queue.fail_if("report")
+        self.reported.append((delivery.id, retry, tries.count, error))
 
     @property
     def sent(self) -> list[str]:
@@ -299,6 +316,27 @@ def test_message_whose_parking_fails_is_received_again(function: Function) -> No
     function.queue.fails = set()
     assert function(a_message(1, receives=2), a_message(2, receives=2)) == []
     assert [parked.delivery for parked in function.parked] == [a_delivery(1)]
+
+
+def test_parked_message_is_reported_with_its_retry(function: Function) -> None:
+    function.deliverer.set_outcomes(a_delivery(1), REFUSED, BUSY, REFUSED)
+    function(a_message(1))
+    for receives in (1, 2):
+        function(a_message(2, a_delivery(1), receives, retry=1))
+    error = "the channel refuses it"
+    assert function.reported == [("1.1.1/ops", 0, 1, error), ("1.1.1/ops", 1, 2, error)]
+
+
+def test_failure_is_reported_before_message_is_parked(function: Function) -> None:
+    """If the parking fails, both are repeated: the report must not be lost."""
+    function.deliverer.set_outcomes(a_delivery(1), *[REFUSED] * 3)
+    function.queue.fails = {"report"}
+    assert (function(a_message(1)), function.parked, function.reported) == (["m1"], [], [])
+    function.queue.fails = {"park"}
+    assert (function(a_message(1, receives=2)), function.parked, len(function.reported)) == (["m1"], [], 1)
+    function.queue.fails = set()
+    assert (function(a_message(1, receives=3)), len(function.parked), len(function.reported)) == ([], 1, 2)
+    assert {report[:2] for report in function.reported} == {("1.1.1/ops", 0)}
 
 
 def test_message_whose_postponing_fails_is_returned_as_failed(

@@ -237,16 +237,6 @@ def new_event(value: object) -> NewEvent:
     return _core_event(event_adapter().validate_python(value, by_alias=True, by_name=False))
 
 
-def is_without_id(event: NewEvent) -> bool:
-    """Whether the event creates a job to which the server assigns the id."""
-    return event.key is None and event.type[:2] == (JOB, "create")
-
-
-def with_id(event: NewEvent, number: int) -> NewEvent:
-    """The event of a job with the id that was assigned to it."""
-    return event.model_copy(update={"key": f"/{JOB}/{number}"})
-
-
 def follow_up_event(value: object) -> NewEvent:
     """Convert AnyJob's JSON of an event that follows from stored ones, whose names may be empty, to a core event."""
     return _core_event(event_adapter().validate_python(value, by_alias=True, by_name=False, context=_STORED))

@@ -21,6 +21,9 @@ JOB_TYPE_EVENTS = ("create", "finish", "clean")
 MAX_OPEN_RUNS = 200
 MAX_LAST_RUNS = 20
 DAYS = 30
+RID = "rid"
+"""The property of a run with the id that its client has given to it, usually a UUID."""
+MAX_RID_LENGTH = 36
 OUTCOMES = ("success", "failure", "timeout")
 
 Fields = Mapping[str, Any]
@@ -73,6 +76,7 @@ def _start_run(state: State, native: Fields, at: str) -> State:
             "node": native["node"],
             "startedAt": at,
             **_author(native),
+            **_client_run_id(native),
         }
         open_runs = [*open_runs, run]
     return {**state, "open": state["open"] + 1, "openRuns": open_runs}
@@ -172,6 +176,12 @@ def _next_run(state: State, number: int) -> int:
 def _find(runs: Sequence[_Run], number: int) -> _Run | None:
     """The run of a job. If there are several, the one that ended last."""
     return next((run for run in runs if run["id"] == number), None)
+
+
+def _client_run_id(native: Fields) -> Fields:
+    """The id that the client has given to the run, if it can be one."""
+    rid = native["props"].get(RID, "")
+    return {RID: rid} if 0 < len(rid) <= MAX_RID_LENGTH else {}
 
 
 def _author(native: Fields) -> Fields:

@@ -7,15 +7,30 @@ from chalicelib.http.openapi.response_types import (
     installation,
     jobs,
     jobscheduler,
+    monitoring,
     observers,
     people,
+    pings,
     previews,
     push,
     reports,
     snapshots,
 )
 
-_MODULES = (events, installation, jobs, jobscheduler, observers, people, previews, push, reports, snapshots)
+_MODULES = (
+    events,
+    installation,
+    jobs,
+    jobscheduler,
+    monitoring,
+    observers,
+    people,
+    pings,
+    previews,
+    push,
+    reports,
+    snapshots,
+)
 
 
 class UnknownResponseType(Exception):

@@ -80,6 +80,7 @@ class Empty(TypedDict):
     lastEventId: EventId
     position: NotRequired[Position]
     moreFollows: NotRequired[bool]
+    readUpTo: NotRequired[EventId]
 
 
 class Torn(TypedDict):
@@ -89,12 +90,14 @@ class Torn(TypedDict):
     eventId: EventId
     position: NotRequired[Position]
     moreFollows: NotRequired[Literal[True]]
+    readUpTo: NotRequired[EventId]
 
 
 class InboxMessage(TypedDict):
-    """A message in a user's inbox, and the event that caused it."""
+    """A message in a user's inbox, and the event that caused it. `read` is as of the request."""
 
     eventId: EventId
+    read: bool
     observer: str
     subject: str
     body: str

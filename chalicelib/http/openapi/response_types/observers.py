@@ -7,6 +7,7 @@ from typing_extensions import TypedDict
 
 from chalicelib.domain.events.ids import EventId
 from chalicelib.domain.notifications.delivery import Channel
+from chalicelib.domain.notifications.delivery_record import DeliveryStatus
 from chalicelib.http.openapi.response_types.events import EventIdentity
 from chalicelib.http.openapi.response_types.scalars import Count, Time
 
@@ -32,7 +33,14 @@ class Observer(TypedDict):
     filter: NotRequired[str]
     config: dict[str, Any]
     user: NotRequired[str]
+    when: NotRequired[str]
+    group_by: NotRequired[list[Literal["type", "node", "key"]]]
+    digest: NotRequired[str]
+    throttle: NotRequired[str]
+    quiet: NotRequired[str]
+    time_zone: NotRequired[str]
     since: EventId
+    snoozedUntil: NotRequired[Time]
     deliveries: DeliveryCounts
 
 
@@ -44,7 +52,7 @@ class Observers(TypedDict):
 
 
 class Deleted(TypedDict):
-    """The name of the deleted observer."""
+    """The name of what was deleted."""
 
     deleted: str
 
@@ -66,6 +74,39 @@ class Failures(TypedDict):
     """Failed deliveries that are not retried any more. The next page starts after the last id."""
 
     failures: list[Failure]
+
+
+class DeliveryEntry(TypedDict):
+    """A delivery and its result. `type`, `key` and `eventId` of its event are null after the event has expired."""
+
+    id: str
+    observer: str
+    channel: Channel | None
+    event: EventIdentity
+    eventId: EventId | None
+    type: list[str] | None
+    key: str | None
+    address: str
+    replay: str | None
+    state: DeliveryStatus
+    tries: Count
+    error: str | None
+    at: Time | None
+
+
+class DeliveryHistory(TypedDict):
+    """Deliveries. `at` is the time when it was sent, dropped or parked. `cursor` is that of the next page."""
+
+    deliveries: list[DeliveryEntry]
+    cursor: str | None
+
+
+class InboxStatus(TypedDict):
+    """What a user has read: messages up to `readUpTo`. `unread` is the number of later ones, at most 100."""
+
+    readUpTo: EventId
+    unread: Count
+    moreFollows: bool
 
 
 class Retried(TypedDict):

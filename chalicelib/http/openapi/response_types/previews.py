@@ -1,10 +1,33 @@
-"""Responses of the routes that preview and test observers."""
+"""Responses of the routes that help to configure observers: presets, previews, test messages."""
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from chalicelib.http.openapi.response_types.events import Event
+
+
+class PresetConfiguration(TypedDict):
+    """The part of an observer's configuration that says which events it observes."""
+
+    scope: Literal["global", "private"]
+    types: list[str]
+    filter: NotRequired[str]
+
+
+class ObserverPreset(TypedDict):
+    """A configuration for a common wish, without a channel."""
+
+    name: str
+    title: str
+    description: str
+    configuration: PresetConfiguration
+
+
+class ObserverPresets(TypedDict):
+    """All presets."""
+
+    presets: list[ObserverPreset]
 
 
 class MailPreview(TypedDict):
@@ -22,6 +45,19 @@ class SlackPreview(TypedDict):
     json: dict[str, Any]
 
 
+class EventPreview(TypedDict):
+    """The CloudEvent that would be posted to a webhook, or the detail of the event for an event bus."""
+
+    json: dict[str, Any]
+
+
+class ApprisePreview(TypedDict):
+    """The message that would be sent with Apprise."""
+
+    subject: str
+    body: str
+
+
 class AppPreview(TypedDict):
     """The message that would be added to the inboxes of users."""
 
@@ -36,7 +72,7 @@ class Preview(TypedDict):
     event: Event
     wouldTell: bool
     why: str | None
-    message: MailPreview | SlackPreview | AppPreview
+    message: MailPreview | SlackPreview | EventPreview | AppPreview | ApprisePreview
 
 
 class Tested(TypedDict):

@@ -7,7 +7,7 @@ from typing_extensions import TypedDict
 
 from chalicelib.domain.events.ids import EventId
 from chalicelib.domain.objects.summary import Result
-from chalicelib.http.openapi.response_types.jobs import Job, JobSet
+from chalicelib.http.openapi.response_types.jobs import Job, JobSet, JobType
 from chalicelib.http.openapi.response_types.jobscheduler import (
     FileBasedOverview,
     JobChainOverview,
@@ -21,7 +21,7 @@ from chalicelib.http.openapi.response_types.push import PushJob
 from chalicelib.http.openapi.response_types.scalars import Count, Time
 
 Overview = OrderOverview | JobChainOverview | JobOverview | TaskOverview | FileBasedOverview | SchedulerOverview
-AnyObject = Job | JobSet | Overview | PushJob
+AnyObject = Job | JobSet | JobType | Overview | PushJob
 
 
 class Elements(TypedDict):
@@ -51,7 +51,8 @@ class Briefs(TypedDict):
 
     `counts` and `results` are the numbers of all objects that match the filters other than `state` and `result`, by
     state and by result. They are null after the first page, and if a filter other than `state` and `result` is used in
-    a collection of more than 2,000 objects. `cursor` leads to the next page, which may have fewer elements than
+    a collection of more than 2,000 objects. In such a collection they are null for a folder of more than 2,000 objects,
+    too, and may be for one of more than 500. `cursor` leads to the next page, which may have fewer elements than
     `limit`, even none, while `cursor` is not null.
     """
 

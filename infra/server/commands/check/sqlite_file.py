@@ -10,12 +10,12 @@ import apsw
 from chalicelib.adapters.sqlite.disposable import VFS as CHECKSUM_VFS
 from chalicelib.adapters.sqlite.disposable import check_reserved_bytes, has_page_checksums
 from chalicelib.domain.errors import Unusable
-from infra.server.commands.check.findings import VIEWS, Finding, ShowProgress
+from infra.server.commands.check.findings import LOG, OUTBOX, VIEWS, Finding, ShowProgress
 
 MAGIC = b"SQLite format 3\0"
 HEADER_BYTES = 100
-MAX_FORMAT = 2
-"""The newest `user_version` that this code can check."""
+MAX_FORMAT = {LOG: 2, OUTBOX: 3, VIEWS: 2}
+"""The newest `user_version` of each file that this code can check."""
 MAX_PAGE_FINDINGS = 100
 PROGRESS_INTERVAL_STEPS = 500_000
 """SQLite virtual machine instructions between two progress messages."""
@@ -58,9 +58,9 @@ def check_header(path: Path, tables: Sequence[str]) -> Finding | None:
             existing = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     except READ_ERRORS as error:
         return Finding(path.name, f"SQLite cannot read it: {error}", page=1, byte=0)
-    if version > MAX_FORMAT:
+    if version > MAX_FORMAT[path.name]:
         return Finding(path.name, f"a newer version of Annals wrote it (format {version}): check it with that version")
-    if path.name == VIEWS and version == MAX_FORMAT:
+    if path.name == VIEWS and version == MAX_FORMAT[VIEWS]:
         try:
             check_reserved_bytes(path)
         except Unusable as error:

@@ -9,11 +9,11 @@ from threading import Thread
 from typing import Any
 from urllib.parse import SplitResult, urlsplit
 
-from chalicelib.adapters.slack.io_deadline import Deadline
+from chalicelib.adapters.webhooks.io_deadline import Deadline
 from chalicelib.domain.errors import Undeliverable
 
-HTTPS_PORT = 443
-_PRIVATE = "private:"
+HTTP_PORT, HTTPS_PORT = 80, 443
+PRIVATE_PREFIX = "private:"
 _UNICAST6 = ipaddress.ip_network("2000::/3")
 _NOT_PUBLIC = [
     ipaddress.ip_network(text) for text in ("192.0.0.0/24", "192.88.99.0/24", "2001::/23", "2002::/16", "3fff::/20")
@@ -35,18 +35,19 @@ class AllowedHost:
     host: str
     port: int = HTTPS_PORT
     is_private: bool = False
+    is_tls: bool = True
 
     @property
     def name(self) -> str:
         """Host and port as in a URL, without the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == HTTPS_PORT else f"{host}:{self.port}"
+        return host if self.port == (HTTPS_PORT if self.is_tls else HTTP_PORT) else f"{host}:{self.port}"
 
 
 def parse_allowed_host(entry: str) -> AllowedHost:
     """Parse `host`, `host:port` or `private:host:port`. Raises `ValueError`."""
-    is_private = entry.startswith(_PRIVATE)
-    name = entry.removeprefix(_PRIVATE)
+    is_private = entry.startswith(PRIVATE_PREFIX)
+    name = entry.removeprefix(PRIVATE_PREFIX)
     try:
         parts = urlsplit(f"//{name}")
         host, port = parts.hostname, parts.port

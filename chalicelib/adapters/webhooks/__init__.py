@@ -1,0 +1,1 @@
+"""Requests to URLs that users configure: checked hosts and addresses, deadlines, size limits; signed CloudEvents."""

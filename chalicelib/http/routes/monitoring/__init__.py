@@ -1,0 +1,1 @@
+"""Routes of expectations, silences and acknowledgements."""

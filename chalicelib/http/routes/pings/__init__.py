@@ -1,0 +1,1 @@
+"""Routes of pings and of ping keys."""

@@ -1,0 +1,1 @@
+"""Calm notifications: the states of observers, held messages, silences and acknowledgements."""

@@ -1,0 +1,1 @@
+"""Expectations: their registry, their alarms, and their status."""

@@ -1,0 +1,1 @@
+"""The variables of message templates."""

@@ -1,0 +1,1 @@
+"""Record pings as job events, and keep the keys that allow them."""

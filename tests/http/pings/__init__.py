@@ -1,0 +1,1 @@
+"""Pings and ping keys through HTTP."""

@@ -1,0 +1,1 @@
+"""A receiver of webhooks in Node, with the package `standardwebhooks` from npm."""
