@@ -2,6 +2,8 @@
 
 import base64
 import random
+import uuid
+from itertools import count
 
 from chalicelib.domain.events.body import join_body
 from chalicelib.domain.log.append import Append, AppendCondition
@@ -75,3 +77,11 @@ def an_append(
 def incompressible_text(size: int, seed: int = 0) -> str:
     """ASCII text of `size` characters that deflate cannot shrink by more than a quarter."""
     return base64.b64encode(random.Random(seed).randbytes(size)).decode()[:size]
+
+
+_uuid_numbers = count(1)
+
+
+def uuid7(made_ms: int) -> str:
+    """A UUID of version 7 that was made at `made_ms`, unlike all others."""
+    return str(uuid.UUID(int=made_ms << 80 | 7 << 76 | 2 << 62 | next(_uuid_numbers)))

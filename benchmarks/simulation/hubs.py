@@ -139,6 +139,6 @@ class _Hub:
     def _make_append(self) -> Append:
         self._requests_made += 1
         self._next_text = (self._next_text + 1) % len(self._texts)
-        key = new_key(self._simulation.rng) if self._keyed else None
+        key = new_key(self._simulation) if self._keyed else None
         text = self._texts[self._next_text]
         return Append(SERVER, (text,), f"{self._name}{self._requests_made:x}", idempotency_key=key, by=SUBJECT)

@@ -8,11 +8,15 @@ from benchmarks.simulation.dynamodb import QUERY, Partition, SimulatedLog, call
 from benchmarks.simulation.virtual_time import VirtualTime
 from chalicelib.adapters.dynamodb.batches import MAX_BATCH_KEYS
 from chalicelib.domain.log.append import Receipt
+from chalicelib.domain.log.key_time import latest_key_ms
 from chalicelib.domain.views.record import PROJECTOR, Checkpoint, Record, checkpoints_view
 from chalicelib.services.reading.no_views import NoViews
 
 PROJECTOR_LAG_S = 3.0
 """Age of the last commit in the views: two seconds of batching (`infra/template/mappings.yaml`), and a run."""
+
+BEGUN_AT_MS = 1
+"""More than a day ago, so keys of version 0.1.0 are not looked up."""
 
 
 class SimulatedViews(NoViews):
@@ -53,5 +57,7 @@ class SimulatedViews(NoViews):
         projected = self._time.event_id(self._time.now_s - PROJECTOR_LAG_S)
         count = bisect_right(commits, projected, key=lambda commit: commit.at_us)
         checkpoint = Checkpoint.from_record(server, None)
-        head = commits[count - 1].head if count else checkpoint.head
-        return checkpoint.at(head).to_write(PROJECTOR, None).record
+        if count:
+            latest_ms = max(map(latest_key_ms, commits[:count]))
+            checkpoint = Checkpoint(commits[count - 1].head, begun_at_ms=BEGUN_AT_MS, latest_key_ms=latest_ms)
+        return checkpoint.to_write(PROJECTOR, None).record

@@ -93,7 +93,7 @@ class Simulation:
             reader,
             self.statistics.measure,
             self.rng,
-            receipts=ProjectedReceipts(reader, self.views, time.clock),
+            receipts=ProjectedReceipts(reader, self.views.receipts, time.clock),
         )
 
     def texts(self) -> tuple[str, ...]:
@@ -127,9 +127,10 @@ def run_queue_writers(simulation: Simulation, writers: int) -> None:
     simulation.time.run([queue.drain, *(_sender(simulation, queue) for _ in range(writers))])
 
 
-def new_key(rng: random.Random) -> str:
-    """An idempotency key as the official client makes them."""
-    return str(UUID(int=rng.getrandbits(128), version=4))
+def new_key(simulation: Simulation) -> str:
+    """An idempotency key as the official client makes them: a UUID of version 7."""
+    bits = simulation.rng.getrandbits
+    return str(UUID(int=simulation.time.clock() << 80 | 7 << 76 | bits(12) << 64 | 2 << 62 | bits(62)))
 
 
 def _writer(simulation: Simulation, name: int, keyed: bool) -> Callable[[], None]:
@@ -144,7 +145,7 @@ def _writer(simulation: Simulation, name: int, keyed: bool) -> Callable[[], None
             statistics.requests_sent += 1
             time.sleep(HANDLER_TIME_S)
             try:
-                key = new_key(simulation.rng) if keyed else None
+                key = new_key(simulation) if keyed else None
                 appender.append(Append(SERVER, simulation.texts(), f"{name}-{number}", idempotency_key=key))
             except (Busy, Unavailable):
                 statistics.refused += 1

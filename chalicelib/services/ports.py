@@ -59,8 +59,17 @@ class Log(Protocol):
 class Receipts(Protocol):
     """Finds the commits of requests by their idempotency keys."""
 
-    def receipts(self, server: int, keys: Collection[str]) -> Mapping[str, Receipt]:
-        """The last use of each key in the log, perhaps an expired one. Sees every acknowledged append."""
+    def receipts(self, server: int, keys: Collection[str], head: Head | None = None) -> Mapping[str, Receipt]:
+        """The last use of each key in the log, perhaps an expired one. Sees every acknowledged append.
+
+        With `head`, uses in later commits may be missing.
+        """
+
+    def read_end(self, server: int) -> Head | None:
+        """Read the commits of the log that are not known yet, and return the last one. None if that is no use."""
+
+    def remember(self, commits: Sequence[Commit]) -> None:
+        """Take note of commits of one log that this process has written, in order. They need not be read again."""
 
 
 class Views(Protocol):

@@ -45,7 +45,7 @@ def _verified_commits(item: Item) -> Iterator[Item]:
     body = _body(item)
     counts = [int(_text(item, "n"))] if item["k"] is None else [int(count) for count in _lines(item, "ns")]
     bodies = [body] if item["k"] is None else _split(body, counts)
-    by, keys = (_lines(item, name) or [""] * len(counts) for name in ("by", "idem"))
+    by, keys = (lines or [""] * len(counts) for lines in (_lines(item, "by"), _keys(item)))
     session, at, previous = (int(_text(item, name)) for name in ("session", "at", "prev"))
     before = None if item["before"] is None else int(_text(item, "before"))
     for checksum, request, user, idem, count, text in zip(checksums, requests, by, keys, counts, bodies, strict=True):
@@ -83,6 +83,13 @@ def _split(body: bytes, counts: Sequence[int]) -> list[bytes]:
 
 def _body(item: Item) -> bytes:
     return _text(item, "body").encode() if item["body"] is not None else inflate_body(a2b_base64(_text(item, "z")))
+
+
+def _keys(item: Item) -> list[str]:
+    """Digests and idempotency keys."""
+    if item["zidem"] is None:
+        return _lines(item, "idem")
+    return inflate_body(a2b_base64(_text(item, "zidem"))).decode().split("\n")
 
 
 def _lines(item: Item, name: str) -> list[str]:

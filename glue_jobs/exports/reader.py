@@ -31,7 +31,7 @@ def _attributes(**types: str) -> pa.DataType:
 
 
 _FORMAT_1: Final = {"server": "N", "session": "N", "at": "N", "n": "N", "prev": "N", "req": "S", "body": "S", "z": "B"}
-_FORMAT_2: Final = {"before": "N", "by": "S", "idem": "S", "crc": "S", "k": "N", "ns": "S"}
+_FORMAT_2: Final = {"before": "N", "by": "S", "idem": "S", "zidem": "B", "crc": "S", "k": "N", "ns": "S"}
 ITEM: Final = _attributes(**_FORMAT_1, **_FORMAT_2, ttl="N")
 """A commit as the log's table stores it. Version 0.1.0 has the attributes of format 1 only."""
 

@@ -1,6 +1,8 @@
 """The sans-I/O core, without a server and without waiting."""
 
 import json
+import time
+import uuid
 from collections.abc import Callable, Generator
 from datetime import datetime
 from typing import Any
@@ -9,7 +11,18 @@ import pytest
 
 from annals_client import NewEvent, NotAllowed, Torn, Unavailable, Unexpected
 from annals_client.calls import events, observers, queries
-from annals_client.sans_io import Emit, NoResponse, Outcome, Pause, Request, Response, RetryPolicy, Send, send
+from annals_client.sans_io import (
+    Emit,
+    NoResponse,
+    Outcome,
+    Pause,
+    Request,
+    Response,
+    RetryPolicy,
+    Send,
+    new_uuid7,
+    send,
+)
 
 UNAVAILABLE = Response(503, {"retry-after": "2"}, b"")
 INTERNAL_ERROR = Response(500, {}, b"")
@@ -242,3 +255,14 @@ def test_latest_follows_pages_and_keeps_last_event_of_type() -> None:
     result = runner.run(queries.latest(runner.policy), outcome)
     assert [(event.path, event.event_id) for event in result] == [("b", 2), ("c", 3), ("a", 4)]
     assert [step.request.target for step in runner.sent] == ["/events/latest", "/events/latest?lastEventId=1.2.1"]
+
+
+def test_generated_keys_are_uuids_of_version_7() -> None:
+    before_ms = time.time_ns() // 1_000_000
+    keys = [new_uuid7() for _ in range(200)]
+    after_ms = time.time_ns() // 1_000_000
+    parsed = [uuid.UUID(key) for key in keys]
+    assert [str(each) for each in parsed] == keys
+    assert {(each.version, each.variant) for each in parsed} == {(7, uuid.RFC_4122)}
+    assert {before_ms <= each.int >> 80 <= after_ms for each in parsed} == {True}
+    assert len({each.int & (1 << 62) - 1 for each in parsed}) == len(keys)

@@ -4,6 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import Any
 
+from annals_client.sans_io import new_uuid7
 from chalicelib.adapters.dynamodb.items import K, N, head_from_item
 from chalicelib.adapters.dynamodb.log import DynamoLog
 from chalicelib.domain.events.head import Head
@@ -87,3 +88,18 @@ def test_hubs_write_logs_of_two_organizations_in_parallel(hub: Server, member: M
             proxy.await_held_call()
             assert [event["id"]["session"] for event in other.publish("free")] == [2]
         assert held.response().status == 201
+
+
+def test_new_keys_on_hub_take_no_read(member: Member, proxy: RecordingProxy) -> None:
+    """The first request reads where the log ends, and the organization is known."""
+
+    def publish(number: int) -> int:
+        body = {"events": [{"type": ["a"], "key": f"/{number}"}]}
+        return member.post(body, **{"Idempotency-Key": new_uuid7()}).status_code
+
+    assert publish(0) == 201
+    proxy.forget_calls()
+    with ThreadPoolExecutor(WRITERS) as pool:
+        assert set(pool.map(publish, range(1, REQUESTS))) == {201}
+    assert 0 < len(proxy.calls("PutItem")) < REQUESTS
+    assert [operation for operation in ("Query", "GetItem", "BatchGetItem") if proxy.calls(operation)] == []

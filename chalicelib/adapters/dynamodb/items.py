@@ -40,6 +40,8 @@ BY = "by"
 """S: subject of the token that published it. Absent if unknown. List."""
 IDEM = "idem"
 """S: digest of the request and its idempotency key. Absent without a key. List, with empty lines."""
+ZIDEM = "zidem"
+"""B: the deflated `idem`, stored instead of it in a run where that takes less."""
 CRC = "crc"
 """S: CRC-32 of the commit, see `Commit.checksum`. Absent: written by version 0.1.0. List."""
 K = "k"
@@ -102,7 +104,7 @@ def item_from_commits(commits: Sequence[Commit], expires_s: int | None = None) -
     if any(commit.by for commit in commits):
         item[BY] = {"S": _join(commit.by for commit in commits)}
     if any(commit.idempotency_key for commit in commits):
-        item[IDEM] = {"S": _join(map(_digest_and_key, commits))}
+        item |= _keys_attribute(list(map(_digest_and_key, commits)))
     if len(commits) > 1:
         item[K] = {"N": str(len(commits))}
         item[NS] = {"S": _join(str(commit.event_count) for commit in commits)}
@@ -119,7 +121,8 @@ def commits_from_item(item: Item) -> list[Commit]:
     bodies = [body] if K not in item else _split_run(body, counts)
     entries = len(counts)
     requests, by = item[REQ]["S"].split("\n"), _lines(item, BY, entries)
-    keys, checksums = _lines(item, IDEM, entries), _lines(item, CRC, entries)
+    keys = _inflate_text(item[ZIDEM]["B"]).split("\n") if ZIDEM in item else _lines(item, IDEM, entries)
+    checksums = _lines(item, CRC, entries)
     if not len(requests) == len(by) == len(keys) == len(checksums) == len(bodies) == entries:
         raise LogBroken(f"session {item[SESSION]['N']} of server {item[SERVER]['N']} has lists of different lengths")
     server, session, at_us = int(item[SERVER]["N"]), int(item[SESSION]["N"]), int(item[AT]["N"])
@@ -154,6 +157,14 @@ def head_before_item(item: Item) -> Head:
 
 def _digest_and_key(commit: Commit) -> str:
     return f"{commit.digest} {commit.idempotency_key}" if commit.idempotency_key else ""
+
+
+def _keys_attribute(lines: Sequence[str]) -> Item:
+    """Digests and UUIDs of version 7 deflate to half, if there are several."""
+    keys = _join(lines)
+    deflated = _deflate_text(keys)
+    is_shorter = len(lines) > 1 and len(b64decode(deflated)) < len(keys)
+    return {ZIDEM: {"B": deflated}} if is_shorter else {IDEM: {"S": keys}}
 
 
 def _join(lines: Iterable[str]) -> str:
@@ -205,13 +216,21 @@ def _with_text(item: Item, name: str, text: str) -> Item:
     plain_bytes = item_size(plain)
     if plain_bytes <= WRITE_UNIT_BYTES:
         return plain
-    deflated: Item = {**item, Z: {"B": b64encode(zlib.compress(text.encode())).decode()}}
+    deflated: Item = {**item, Z: {"B": _deflate_text(text)}}
     return deflated if write_units(item_size(deflated)) < write_units(plain_bytes) else plain
 
 
 def _read_text(item: Item, name: str) -> str:
     """The text that `_with_text` added."""
-    return _inflate(b64decode(item[Z]["B"])).decode() if Z in item else item[name]["S"]
+    return _inflate_text(item[Z]["B"]) if Z in item else item[name]["S"]
+
+
+def _deflate_text(text: str) -> str:
+    return b64encode(zlib.compress(text.encode())).decode()
+
+
+def _inflate_text(base64: str) -> str:
+    return _inflate(b64decode(base64)).decode()
 
 
 def _inflate(deflated: bytes) -> bytes:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class LegacyReceipts:
-    """Implements `Receipts`."""
+    """Finds the receipts of version 0.1.0."""
 
     def __init__(self, client: ServiceClient, views_table: str, sleep: Sleep = time.sleep) -> None:
         self._client = client

@@ -95,9 +95,16 @@ class SqliteLog:
         query = f"{_SELECT_COMMIT} WHERE place < ? AND place >= ? ORDER BY place DESC LIMIT ?"
         return self._query_commits(query, _place(server, before), _place(server, 0), limit)
 
-    def receipts(self, server: int, keys: Collection[str]) -> dict[str, Receipt]:
+    def receipts(self, server: int, keys: Collection[str], head: Head | None = None) -> dict[str, Receipt]:
         """Implements `Receipts`."""
+        del head
         return {key: receipt for key in keys if (receipt := self.receipt(server, key)) is not None}
+
+    def read_end(self, server: int) -> None:
+        """Implements `Receipts`. The keys are indexed."""
+
+    def remember(self, commits: Sequence[Commit]) -> None:
+        """Implements `Receipts`. The keys are indexed."""
 
     def receipt(self, server: int, key: str) -> Receipt | None:
         """The last use of an idempotency key."""

@@ -16,7 +16,7 @@ from chalicelib.domain.events.head import Head
 MAX_CHARACTER = "\U0010ffff"
 """`prefix + MAX_CHARACTER` sorts after every string that starts with `prefix`."""
 
-VIEW_FORMAT = 8
+VIEW_FORMAT = 9
 """Increase it when the content of the views changes, including a new vocabulary: the views are then rebuilt."""
 
 PROJECTOR = f"project-{VIEW_FORMAT}"
@@ -87,6 +87,8 @@ class Checkpoint:
     """When these views replaced others that are not deleted yet. 0: there are none."""
     begun_at_ms: int = 0
     """When the first run of these views ended. 0: it has not."""
+    latest_key_ms: int = 0
+    """No commit up to `head` has an idempotency key with a later time, see `key_time.py`. Only of the projector."""
 
     @classmethod
     def from_record(cls, server: int, record: Record | None) -> Self:
@@ -96,7 +98,7 @@ class Checkpoint:
         data = from_json(record.data)
         generation, session = divmod(record.version, _GENERATION_UNIT)
         head, collections = Head(server, session, data["n"], data["last"], data.get("p")), frozenset(data.get("c", ()))
-        times = data.get("s", 0), data.get("b", 0)
+        times = data.get("s", 0), data.get("b", 0), data.get("k", 0)
         return cls(head, generation, record.version, data.get("part", ""), collections, *times)
 
     def follows(self, earlier: "Checkpoint") -> bool:
@@ -124,6 +126,7 @@ class Checkpoint:
         data |= {"c": sorted(self.collections)} if self.collections else {}
         data |= {"s": self.switched_at_ms} if self.switched_at_ms else {}
         data |= {"b": self.begun_at_ms} if self.begun_at_ms else {}
+        data |= {"k": self.latest_key_ms} if self.latest_key_ms else {}
         version = self.generation * _GENERATION_UNIT + head.session
         record = Record(checkpoints_view(head.server), consumer, version, to_json(data).decode())
         return ConditionalWrite(record, expected_version)

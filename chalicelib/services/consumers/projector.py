@@ -8,6 +8,7 @@ from chalicelib.domain import vocabularies
 from chalicelib.domain.errors import DamagedRecord
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.commit import Commit
+from chalicelib.domain.log.key_time import latest_key_ms, latest_unknown_key_ms
 from chalicelib.domain.objects.ref import KEYED, TAGGED
 from chalicelib.domain.views.list_changes import RunOutdated
 from chalicelib.domain.views.projection import updates
@@ -153,7 +154,17 @@ def _project(
             # Records of a list are missing, so the views start over.
             raise DamagedRecord(checkpoint.view_name(RUNS_VIEW), "", commits[-1].session) from outdated
     head = _count_events(checkpoint.head, commits)
-    return replace(checkpoint.at(head), collections=checkpoint.collections | objects.collections)
+    collections = checkpoint.collections | objects.collections
+    return replace(checkpoint.at(head), collections=collections, latest_key_ms=_latest_key_ms(checkpoint, commits))
+
+
+def _latest_key_ms(checkpoint: Checkpoint, commits: Sequence[Commit]) -> int:
+    """The bound of the keys up to the last of `commits`."""
+    latest_ms = max(checkpoint.latest_key_ms, *map(latest_key_ms, commits))
+    if checkpoint.begun_at_ms and commits[0].session == checkpoint.head.session + 1:
+        return latest_ms
+    # Retention has deleted the commits before, so their keys are not known.
+    return max(latest_ms, latest_unknown_key_ms(commits[0].previous_event_id))
 
 
 def _is_outdated(checkpoint: Checkpoint, end: int, views: Views) -> bool:

@@ -4,10 +4,11 @@ Threads: any thread may call `precheck`, `head` and `deadline`. The attempts of 
 `_heads`, `_next_counts` and `_contention_level` are shared without a lock: a stale value only costs a retry.
 """
 
+import math
 import random
 import time
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 
 from chalicelib.domain.backoff import Backoff
@@ -24,7 +25,7 @@ from chalicelib.domain.errors import (
 )
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.events.ids import EVENT_ID_END
-from chalicelib.domain.log.append import Append, AppendCondition, Receipt
+from chalicelib.domain.log.append import RECEIPT_TTL_S, Append, AppendCondition, Receipt
 from chalicelib.domain.log.commit import Appended, Commit, next_commit, verify_contiguous
 from chalicelib.domain.log.outcome import Outcome, unwrap
 from chalicelib.services.log.receipts import ProjectedReceipts, receipt_of
@@ -46,6 +47,8 @@ FAIRNESS_WINDOW_S = 4.0
 MIN_BACKOFF_FACTOR = 0.05
 """Smallest factor by which waiting shrinks the pauses."""
 APPEND_TIMEOUT_S = 10.0
+CONDITION_TIMEOUT_S = 15.0
+"""How long one append condition may be checked, including the time it waits for a thread."""
 COUNT_INTERVAL_S = 60.0
 """Pause between attempts to count the events of a log, if too many of its commits are not projected yet."""
 
@@ -65,7 +68,7 @@ class Appender:
         reader: LogReader | None = None,
         measure: Measure = ignore_metric,
         rng: random.Random | None = None,
-        remaining_s: Callable[[], float] = lambda: APPEND_TIMEOUT_S,
+        remaining_s: Callable[[], float] = lambda: math.inf,
         receipts: Receipts | None = None,
     ) -> None:
         self._log = log
@@ -87,14 +90,22 @@ class Appender:
         """Write one request. Raises the reason if it is refused."""
         return unwrap(self.append_group([self.precheck(append)])[0])
 
-    def precheck(self, append: Append) -> Append:
+    def precheck(self, append: Append, deadline: float | None = None) -> Append:
         """Check the condition of `append` against the whole log, and note in the result how far it was checked.
 
-        This may read a long log. Only the commits after it then have to be checked while writing.
+        This may read a long log. Only the commits after it then have to be checked while writing. Raises `Busy` after
+        `deadline`, which is `condition_deadline` of now if there is none.
         """
         condition = append.condition
-        if condition is None or self.has_receipt(append.server, append.idempotency_key):
+        if condition is None:
             return append
+        deadline = self.condition_deadline() if deadline is None else deadline
+        self._check_time(deadline)
+        if append.idempotency_key is not None:
+            # A later commit with the key is found when the append is planned.
+            head = self.head(append.server)
+            if self.has_receipt(append.server, append.idempotency_key, head):
+                return append
         if condition.after_position is not None:
             after = self._reader.event_id_at(append.server, condition.after_position)
             condition = condition.model_copy(update={"after": after})
@@ -110,13 +121,17 @@ class Appender:
         start = self._reader.position_at(append.server, condition.after)
         run = self._reader.commits_after(start, condition.fail_if_events_match)
         try:
-            end = _reject_match(condition, run.commits) or run.complete_to
+            end = _reject_match(condition, self._until(deadline, run.commits)) or run.complete_to
         except ConditionFailed:
             # The match may be this very request, if it was written after the receipt was looked up.
             if self.has_receipt(append.server, append.idempotency_key):
                 return append
             raise
         return append._replace(verified_head=end if end.session > run.complete_to.session else run.complete_to)
+
+    def condition_deadline(self) -> float:
+        """Monotonic time until which the condition of a request that arrives now is checked."""
+        return self.monotonic() + min(CONDITION_TIMEOUT_S, self._remaining_s())
 
     def append_group(self, appends: Sequence[Append]) -> list[Outcome]:
         """Write several requests in one transaction, each as its own session. Returns the outcomes in order.
@@ -160,6 +175,7 @@ class Appender:
         else:
             self._contention_level = min(max(write.backoff_step - CONTENTION_DECAY, 0), MAX_CONTENTION_LEVEL)
             self._heads.update(plan.new_heads)
+            self._receipts.remember(plan.commits)
             self._count(plan)
             return plan.outcomes
         return None
@@ -171,7 +187,9 @@ class Appender:
     def head(self, server: int) -> Head:
         """The cached head of the log, which may be stale. Its position is known, unless counting takes too long."""
         head = self._heads.get(server)
-        if head is None or (head.position is None and self._is_count_due(server)):
+        # Retention may have deleted all commits after a head of more than a day. A new one must not reuse their number.
+        is_old = head is not None and 0 < head.last_event_id < (self._clock() - RECEIPT_TTL_S * 1000) * 1000
+        if head is None or is_old or (head.position is None and self._is_count_due(server)):
             head = self._log.head(server)
             if head.position is None and self._is_count_due(server):
                 head = head._replace(known_position=self._reader.count_events(head))
@@ -214,12 +232,17 @@ class Appender:
         return plan
 
     def _plan_keyed_append(self, append: Append, plan: WritePlan, group: Sequence[Append]) -> Outcome:
-        # Before the keys are looked up: a commit in between must not go unnoticed. The write covers later commits.
-        self._base_head(append.server, plan)
+        if append.server not in plan.base_heads and append.server not in self._heads:
+            # After a lost put, one read gets the head and the keys of the commits in between.
+            end = self._receipts.read_end(append.server)
+            if end is not None and end.position is not None:
+                self._heads[append.server] = end
+        # Keys are looked up in the commits up to this head. The conditional write covers later commits.
+        base_head = self._base_head(append.server, plan)
         if append.server not in plan.receipts:
             # All keys of the group at once, because on AWS each lookup is several calls.
             keys = {each.idempotency_key for each in group if each.server == append.server and each.idempotency_key}
-            plan.receipts[append.server] = self._receipts.receipts(append.server, keys)
+            plan.receipts[append.server] = self._receipts.receipts(append.server, keys, base_head)
         try:
             return self._replay(append, plan) or self._plan_commit(append, plan)
         except ConditionFailed as refusal:
@@ -247,9 +270,9 @@ class Appender:
             raise BadInput("a request with this Idempotency-Key was written, but its events are no longer kept")
         return Appended(commit, replayed=True)
 
-    def has_receipt(self, server: int, key: str | None) -> bool:
-        """Whether a request with this idempotency key was written within 24 hours."""
-        receipt = None if key is None else self._receipts.receipts(server, {key}).get(key)
+    def has_receipt(self, server: int, key: str | None, head: Head | None = None) -> bool:
+        """Whether a request with this idempotency key was written within 24 hours, up to `head` if there is one."""
+        receipt = None if key is None else self._receipts.receipts(server, {key}, head).get(key)
         return receipt is not None and receipt.is_valid(self._clock())
 
     def _plan_commit(self, append: Append, plan: WritePlan) -> Outcome:
@@ -288,6 +311,19 @@ class Appender:
             if tail:
                 plan.tails[head.server] = tail
         return tail[bisect_right(tail, head.session, key=lambda commit: commit.session) :]
+
+    def _until(self, deadline: float, commits: Iterable[Commit]) -> Iterator[Commit]:
+        """The commits. Raises `Busy` once the deadline has passed."""
+        for commit in commits:
+            self._check_time(deadline)
+            yield commit
+
+    def _check_time(self, deadline: float) -> None:
+        if self.monotonic() > deadline:
+            raise Busy(
+                "the append condition took too long to check. Nothing was written. Retry, and give the position up to"
+                " which you have read as `after`"
+            )
 
     def _jittered_pause_s(self, step: int, waited_s: float = 0.0) -> float:
         """A random pause with full jitter. Its maximum grows with each step and shrinks with the time waited."""

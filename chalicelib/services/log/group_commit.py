@@ -44,11 +44,15 @@ class GroupCommit:
         """
         if append.condition is None:
             return self._queue.enqueue(append)[0]
-        return SubmittedAppend(self._conditions.submit(lambda: [self.append(append)]), 0)
+        deadline = self._appender.condition_deadline()
+        return SubmittedAppend(self._conditions.submit(lambda: [self._append(append, deadline)]), 0)
 
     def append(self, append: Append) -> Appended:
         """Write one append and wait for its outcome. Raises the reason if it is refused."""
-        submitted, is_claimed = self._queue.enqueue(self._appender.precheck(append))
+        return self._append(append, self._appender.condition_deadline())
+
+    def _append(self, append: Append, deadline: float) -> Appended:
+        submitted, is_claimed = self._queue.enqueue(self._appender.precheck(append, deadline))
         if not is_claimed:
             self.flush(max_wait_s=0.0)
         return submitted.result()

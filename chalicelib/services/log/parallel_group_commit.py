@@ -90,14 +90,14 @@ class ParallelGroupCommit:
                 raise Busy("too many concurrent requests with conditions; nothing was written")
             self._check_counts[append.server] += 1
         outcome: Future[Sequence[Outcome]] = Future()
-        self._conditions.submit(self._check, append, outcome)
+        self._conditions.submit(self._check, append, self._appender.condition_deadline(), outcome)
         return SubmittedAppend(outcome, 0)
 
-    def _check(self, append: Append, outcome: "Future[Sequence[Outcome]]") -> None:
+    def _check(self, append: Append, deadline: float, outcome: "Future[Sequence[Outcome]]") -> None:
         """Check the condition, queue the append, and complete `outcome` when it is written."""
         queue = self._queue(append.server)
         try:
-            submitted, _ = queue.enqueue(self._appender.precheck(append))
+            submitted, _ = queue.enqueue(self._appender.precheck(append, deadline))
         except BaseException as error:
             outcome.set_exception(error)
             return

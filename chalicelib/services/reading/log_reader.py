@@ -10,6 +10,7 @@ Threads: any thread may call any method. The page cache has no lock: a lost entr
 import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, groupby, takewhile
 from typing import TypeVar
 
@@ -101,16 +102,21 @@ class LogReader:
         return page
 
     def read_views(
-        self, server: int, read: Callable[[Checkpoint], T], is_complete: Callable[[T], bool] = lambda _: False
+        self,
+        server: int,
+        read: Callable[[Checkpoint], T],
+        is_complete: Callable[[T], bool] = lambda _: False,
+        min_session: int = 0,
     ) -> tuple[Checkpoint, T]:
         """Call `read` with a checkpoint of the views, and return the checkpoint and the result.
 
         If records may be missing in the result, the current checkpoint is loaded, and the read is repeated if these
         views were lost or deleted. `is_complete` says that none are missing. It is also repeated if a part of the
-        views is damaged, which is then rebuilt, or if commits after the checkpoint are deleted.
+        views is damaged, which is then rebuilt, or if commits after the checkpoint are deleted. The first checkpoint
+        may be a remembered one, but then not before `min_session`.
         """
         failures = 0
-        load = self._tails.checkpoint
+        load: Callable[[int], Checkpoint] = partial(self._tails.checkpoint, min_session=min_session)
         while True:
             try:
                 checkpoint = load(server)

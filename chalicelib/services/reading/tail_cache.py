@@ -88,13 +88,18 @@ class TailCache:
         """By server, the one whose checkpoint was loaded first at the beginning."""
         self._characters = 0
 
-    def checkpoint(self, server: int) -> Checkpoint:
-        """A checkpoint of the views, perhaps an earlier one, but not followed by many commits."""
+    def checkpoint(self, server: int, min_session: int = 0) -> Checkpoint:
+        """A checkpoint of the views, perhaps an earlier one, but not followed by many commits.
+
+        It is also loaded again if it is before `min_session`.
+        """
         with self._lock:
             cached = self._logs.get(server)
             is_short = cached is not None and not cached.is_full and len(cached.commits) <= MAX_TAIL_COMMITS
             if cached is not None and is_short and self._clock() < cached.expires_ms:
-                return cached.checkpoint
+                checkpoint = cached.checkpoint
+                if checkpoint.head.session >= min_session:
+                    return checkpoint
         return self.reload_checkpoint(server)
 
     def reload_checkpoint(self, server: int) -> Checkpoint:

@@ -45,7 +45,7 @@ def appender(tables: Tables, views: DynamoViews, now_s: int) -> Appender:
     def clock() -> int:
         return now_s * 1000
 
-    legacy = LegacyReceipts(tables.client, tables.views)
+    legacy = LegacyReceipts(tables.client, tables.views).receipts
     reader = LogReader(log, views)
     return Appender(log, clock, reader=reader, receipts=ProjectedReceipts(reader, legacy, clock))
 
@@ -63,7 +63,7 @@ def test_key_of_version_0_1_0_expires_after_a_day(tables: Tables, views: DynamoV
 
 
 class CountedReceipts:
-    """Counts the lookups. Implements `Receipts`."""
+    """Counts the lookups."""
 
     def __init__(self) -> None:
         self.lookups = 0
@@ -81,12 +81,12 @@ def test_keys_of_version_0_1_0_are_looked_up_for_a_day(
     """No such key can be valid a day after this version has built its first views."""
     log, now_ms = DynamoLog(tables.client, tables.log, tables.views), NOW_S * 1000
     reader, legacy = LogReader(log, views), CountedReceipts()
-    receipts = ProjectedReceipts(reader, legacy, lambda: now_ms)
+    receipts = ProjectedReceipts(reader, legacy.receipts, lambda: now_ms)
     assert receipts.receipts(1, ["k"]) == {}
     assert legacy.lookups == 1
     legacy.lookups = 0
     catch_up(projector(views, clock=lambda: NOW_S * 1000), 1, log, views)
     now_ms += after_s * 1000
     reader = LogReader(log, views)
-    assert ProjectedReceipts(reader, legacy, lambda: now_ms).receipts(1, ["k"]) == {}
+    assert ProjectedReceipts(reader, legacy.receipts, lambda: now_ms).receipts(1, ["k"]) == {}
     assert legacy.lookups == lookups

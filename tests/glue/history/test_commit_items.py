@@ -1,5 +1,6 @@
 """Items of format 2: checksums, runs of several commits, and events with tags."""
 
+import base64
 import zlib
 
 import pyarrow as pa
@@ -48,6 +49,19 @@ def test_run_is_split_into_its_commits() -> None:
     events = parse_events(batch)
     assert events["event_id"].to_pylist() == [1000, 1001, 1002]
     assert events["payload"].to_pylist() == ['{"type":"json","data":1}', None, '{"type":"json","data":[2]}']
+
+
+def deflated(text: str) -> dict[str, str]:
+    return {"B": base64.b64encode(zlib.compress(text.encode())).decode()}
+
+
+def test_run_with_deflated_keys_is_verified() -> None:
+    item = run_item()
+    keys = item.pop("idem")["S"]
+    assert len(single_commits(pa.array([{**item, "zidem": deflated(keys)}], ITEM), "file")) == 2
+    for damaged in (deflated("d7 key 7\nd8 key 9"), {"B": "AAAA"}):
+        with pytest.raises(BrokenExport, match="session 7 of server 1 is damaged"):
+            single_commits(pa.array([{**item, "zidem": damaged}], ITEM), "file")
 
 
 @pytest.mark.parametrize(

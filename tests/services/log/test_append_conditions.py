@@ -1,16 +1,23 @@
 """Append conditions: a request is refused if an event matches that its publisher has not seen."""
 
+import threading
+from collections.abc import Iterator
+
 import pytest
 
 from chalicelib.adapters.sqlite.database import Database
 from chalicelib.adapters.sqlite.log import SqliteLog
 from chalicelib.domain.errors import (
     BadInput,
+    Busy,
     ConditionFailed,
 )
 from chalicelib.domain.events.head import Head
 from chalicelib.domain.log.append import AppendCondition
-from chalicelib.domain.log.commit import Appended
+from chalicelib.domain.log.commit import Appended, Commit
+from chalicelib.services.log.appender import CONDITION_TIMEOUT_S
+from chalicelib.services.log.group_commit import GroupCommit
+from chalicelib.services.log.parallel_group_commit import ParallelGroupCommit
 from tests.services.fakes import (
     NOW,
     InterleavedLog,
@@ -20,6 +27,7 @@ from tests.services.fakes import (
     keys,
     no_match,
 )
+from tests.services.log.test_group_commit import TIMEOUT_S, ignore_commit
 
 
 def test_condition_without_match_is_written(log: SqliteLog, world: World) -> None:
@@ -126,3 +134,58 @@ def test_condition_is_checked_when_other_thread_updates_head(database: Database,
     (outcome,) = shared.append_group([append("/2", condition=no_match("/2"), verified_head=Head(1))])
     assert isinstance(outcome, ConditionFailed)
     assert keys(plain) == [(1, "/1"), (2, "/2")]
+
+
+class SlowReads(SqliteLog):
+    """Each commit that is read takes a second, once the gate is open."""
+
+    def __init__(self, database: Database, world: World) -> None:
+        super().__init__(database)
+        self._world = world
+        self.gate = threading.Event()
+        self.reads = 0
+
+    def read(self, server: int, after: int, limit: int | None = None) -> Iterator[Commit]:
+        assert self.gate.wait(TIMEOUT_S)
+        for commit in super().read(server, after, limit):
+            self.reads += 1
+            self._world.elapsed_s += 1.0
+            yield commit
+
+
+def fill(log: SqliteLog, world: World, commits: int) -> int:
+    """Returns the EventId of the last event."""
+    appender = world.appender(log)
+    return [appender.append(append("/1", request_id=f"{n}")).commit for n in range(commits)][-1].last_event_id
+
+
+def test_condition_that_takes_too_long_is_busy(database: Database, world: World) -> None:
+    last = fill(SqliteLog(database), world, 2 * int(CONDITION_TIMEOUT_S))
+    log = SlowReads(database, world)
+    log.gate.set()
+    with pytest.raises(Busy, match="Nothing was written"):
+        world.appender(log).append(append("/2", condition=no_match("/2")))
+    assert log.reads <= CONDITION_TIMEOUT_S + 2
+    later = append("/2", condition=no_match("/2", after=last))
+    assert world.appender(log).append(later).commit.session == 2 * int(CONDITION_TIMEOUT_S) + 1
+
+
+@pytest.mark.parametrize("group_commit", [GroupCommit, ParallelGroupCommit])
+def test_condition_that_waited_too_long_for_a_thread_is_busy(
+    group_commit: type[GroupCommit | ParallelGroupCommit],
+    database: Database,
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All threads check long conditions. Those behind them are refused in time, without a search."""
+    for module in ("group_commit", "parallel_group_commit"):
+        monkeypatch.setattr(f"chalicelib.services.log.{module}.CONDITION_THREADS", 1)
+    fill(SqliteLog(database), world, 2 * int(CONDITION_TIMEOUT_S))
+    log = SlowReads(database, world)
+    appends = group_commit(world.appender(log), ignore_commit)
+    submitted = [appends.submit(append("/2", request_id=f"c{n}", condition=no_match("/2"))) for n in range(3)]
+    log.gate.set()
+    for each in submitted:
+        with pytest.raises(Busy):
+            each.result(TIMEOUT_S)
+    assert log.reads <= CONDITION_TIMEOUT_S + 2

@@ -29,7 +29,8 @@ def item_from_dynamodb(item: Mapping[str, Mapping[str, Any]]) -> StoredItem:
     text = zlib.decompress(base64.b64decode(item["z"]["B"])).decode() if "z" in item else item["body"]["S"]
     counts = [int(count) for count in item["ns"]["S"].split("\n")] if "k" in item else [int(item["n"]["N"])]
     requests, checksums = item["req"]["S"].split("\n"), item["crc"]["S"].split("\n")
-    by, keys = (item[name]["S"].split("\n") if name in item else [""] * len(counts) for name in ("by", "idem"))
+    by = item["by"]["S"].split("\n") if "by" in item else [""] * len(counts)
+    keys = _keys(item) or [""] * len(counts)
     events = text[1:-1].split(_EVENT_SEPARATOR)
     server, session, at_us = (int(item[name]["N"]) for name in ("server", "session", "at"))
     previous, before = int(item["prev"]["N"]), int(item["before"]["N"])
@@ -42,6 +43,13 @@ def item_from_dynamodb(item: Mapping[str, Mapping[str, Any]]) -> StoredItem:
         )
         events, at_us, previous, before = events[count:], at_us + count, at_us + count - 1, before + count
     return StoredItem(commits, [int(checksum) for checksum in checksums])
+
+
+def _keys(item: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Digest and idempotency key of each commit, if any has one."""
+    if "zidem" in item:
+        return zlib.decompress(base64.b64decode(item["zidem"]["B"])).decode().split("\n")
+    return item["idem"]["S"].split("\n") if "idem" in item else []
 
 
 def item_from_sqlite(row: Sequence[Any]) -> StoredItem:
