@@ -114,7 +114,7 @@ def test_replay_in_small_parts_decides_the_same(calm: CalmSite, monkeypatch: pyt
 
 
 def test_replay_knows_what_happened_before_its_start(calm: CalmSite) -> None:
-    """The job fails before the start, so its next failure is no change."""
+    """The job fails before the start, so its next failure changes nothing."""
     calm.put(when="change")
     first = calm.fail()
     calm.fail()

@@ -26,7 +26,7 @@ _MAX_NUMBER = 2**63 - 1
 
 
 def parse_cursor(text: str) -> int:
-    """The number before which the page starts. Raises `BadInput` if the text is no cursor."""
+    """The number before which the page starts. Raises `BadInput` for a text that is not a cursor."""
     if not text:
         return _MAX_NUMBER
     if not (text.isascii() and text.isdigit() and len(text) < 19):

@@ -162,7 +162,7 @@ def release_all(state: CalmState) -> list[Digest]:
 
 
 def _judge(group: Group, rule: CalmRule, facts: Facts) -> tuple[Group, Reason | None]:
-    """The group after the event, and why the event is no message, if it is none."""
+    """The group after the event, and why the event does not become a message. None: it does."""
     if rule.when == "every":
         return group, "muted" if facts.is_muted else None if facts.passes else "filtered"
     if facts.is_muted:

@@ -28,7 +28,7 @@ class Alarm:
 
     @classmethod
     def from_event(cls, event: Event) -> Self | None:
-        """The alarm in an event of the log. None if it is none."""
+        """The alarm in an event of the log. None for other events."""
         payload = event.fields.payload
         data = payload["data"] if payload is not None and payload["type"] == "json" else None
         match event.fields.type:

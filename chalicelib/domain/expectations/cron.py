@@ -42,7 +42,7 @@ def check_cron(expression: str, time_zone: str) -> None:
 
 
 def next_cron_slot(expression: str, time_zone: str, after_us: int) -> int | None:
-    """The first slot after a time. None if there is none within 50 years."""
+    """The first slot after a time. None if 50 years pass without a slot."""
     from cronsim import CronSim  # noqa: PLC0415
 
     after = (_EPOCH + after_us // 1_000_000 * _SECOND).astimezone(_zone(time_zone))

@@ -43,5 +43,5 @@ def clipped_key_ms(key: str, at_us: int) -> int:
 
 
 def latest_unknown_key_ms(at_us: int) -> int:
-    """The bound for commits up to `at_us` whose keys are not known. 0 if there are no such commits."""
+    """The bound for commits up to `at_us` whose keys are not known. 0 without such commits."""
     return at_us // 1000 + RECEIPT_STORED_S * 1000 if at_us else 0

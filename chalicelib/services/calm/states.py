@@ -19,7 +19,7 @@ _MUTES_ITEM = "all"
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """The state of an observer, and the version of its record. None: there is no record."""
+    """The state of an observer, and the version of its record. None: the record does not exist."""
 
     state: CalmState
     version: int | None = None

@@ -44,7 +44,7 @@ class ExpectationRegistry:
         return configured.expectations
 
     def get(self, server: int, name: str) -> Configured:
-        """Raises `NotFound` if there is no such expectation."""
+        """Raises `NotFound` for an unknown name."""
         configured = self.load(server).get(name)
         if configured is None:
             raise NotFound(f"there is no expectation '{name[:100]}'")
@@ -61,7 +61,7 @@ class ExpectationRegistry:
         return self.get(server, name), before is None
 
     def delete(self, server: int, name: str) -> None:
-        """Raises `NotFound` if there is no such expectation."""
+        """Raises `NotFound` for an unknown name."""
         self.get(server, name)
         self._write(server, deletion_event(name))
 

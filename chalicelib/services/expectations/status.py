@@ -39,7 +39,7 @@ class ExpectationStatuses:
     clock: Clock
 
     def status(self, server: int, name: str) -> ExpectationStatus:
-        """Raises `NotFound` if there is no such expectation."""
+        """Raises `NotFound` for an unknown name."""
         return self._status(server, self.registry.get(server, name))
 
     def statuses(self, server: int) -> Mapping[str, ExpectationStatus]:

@@ -58,7 +58,7 @@ class PingKeyRegistry:
         return self.load(server).by_name[name], text
 
     def delete(self, server: int, name: str, by: str) -> None:
-        """Raises `NotFound` if there is no such key."""
+        """Raises `NotFound` for an unknown name."""
         head, keys = self._load(server)
         if name not in keys.by_name:
             raise NotFound(f"there is no ping key '{name[:100]}'")
