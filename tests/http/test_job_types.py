@@ -32,7 +32,7 @@ def job_types(member: Member, **query: object) -> list[str]:
 
 
 def both(member: Member, read: Callable[[], object]) -> object:
-    """What is read before and after the views are built, which must be the same."""
+    """The result of `read` before and after the views are built, which must be the same."""
     before = read()
     build_views(member.server)
     assert read() == before

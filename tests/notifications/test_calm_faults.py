@@ -129,7 +129,7 @@ def outcome(calm: CalmSite) -> dict[str, list[Reported]]:
 
 @pytest.fixture(name="expected", scope="module")
 def without_faults(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, list[Reported]], int]:
-    """What is reported without faults, and the number of writes."""
+    """The messages without faults, and the number of writes."""
     fault = Fault(0, is_written=False)
     with open_calm_site(tmp_path_factory.mktemp("calm")) as calm:
         components = restarted(calm, fault)

@@ -67,7 +67,7 @@ Decision = Send | Hold | Suppress
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is remembered of a group."""
+    """The state of a group of events."""
 
     failures: int = 0
     """Consecutive failures, counted up to the threshold of the rule."""

@@ -103,7 +103,7 @@ class ExpectationAlarms:
         if not loaded.is_complete:
             self.folds.store(own, loaded, state)
             return _at_once(name, loaded.position.last_event_id)
-        # What is stored depends on the log alone, not on this worker's clock.
+        # The stored state depends on the log alone, not on this worker's clock.
         fold = loaded.fold
         fold.advance(max(now_us, head.last_event_id))
         has_more = self._append(server, own, list(fold.pending.values()), head)

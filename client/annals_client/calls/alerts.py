@@ -1,4 +1,4 @@
-"""Silences and acknowledgements: events that notify nobody for a time."""
+"""Silences and acknowledgements: while they last, events cause no notifications."""
 
 from collections.abc import Sequence
 from datetime import datetime

@@ -36,7 +36,7 @@ Deliveries = Counter[tuple[str, Message]]
 
 @dataclass
 class Differences:
-    """What is missing and what is too much. Empty if all is well."""
+    """Missing and surplus elements. Empty if both are equal."""
 
     missing: Sequence[object]
     unexpected: Sequence[object]

@@ -21,7 +21,7 @@ MAX_SHOWN = 10
 
 @dataclass
 class WeekReport:
-    """What has happened in a week, and what should not have."""
+    """The events, kills and deviations of a week."""
 
     seed: int
     planned_runs: int

@@ -27,7 +27,7 @@ def get_ping_keys() -> Response:
 def put_ping_key(name: str) -> Response:
     """Create a ping key. For admins.
 
-    Its text is in this response only. Whoever knows it can send pings of the organization, and nothing else.
+    Its text is in this response only. Anyone with this text can send pings of the organization, and do nothing else.
     """
     context = _admin()
     keys, by = context.components.pings.keys, context.caller.audit_name
