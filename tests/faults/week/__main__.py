@@ -1,4 +1,7 @@
-"""Simulated weeks from the command line: `python -m tests.faults.week --seeds 20`."""
+"""Simulated weeks from the command line: `python -m tests.faults.week --seeds 20`.
+
+With the same seed and PYTHONHASHSEED=0, all happens in the same order.
+"""
 
 import argparse
 import sys

@@ -1,5 +1,6 @@
 """The worker processes of the week, simulated in this process: real components, opened again after each kill."""
 
+import math
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -81,6 +82,7 @@ class ConsumerProcess(Process):
 
     def poll(self) -> None:
         # The intervals are those of the real clock.
+        self._worker.next_idle_run = math.inf
         self._worker.next_due_run = 0.0
         self._worker.run_once()
 
