@@ -148,7 +148,7 @@ class ObserverPage {
   }
 
   async #save() {
-    if (!this.#form.checked()) return;
+    if (!this.#form?.checked()) return; // null: it is not loaded yet
     await this.#tried(async () => {
       const { config } = await ask("PUT", this.#path, { body: this.#form.configuration() });
       announce("Saved");

@@ -29,14 +29,16 @@ _EVENTS_PATTERN = rf"^{_EVENT}(?:,{_EVENT})*$"
 _NODES_PATTERN = r"^[^?*/]*$"
 
 
-def _for_channel(channel: str, then: JsonSchema) -> JsonSchema:
-    return {"if": {"properties": {"channel": {"const": channel}}, "required": ["channel"]}, "then": then}
+def _for_channel(channel: str, rule: JsonSchema) -> JsonSchema:
+    """Configurations of this channel that obey the rule."""
+    properties = {"channel": {"const": channel}, **rule.get("properties", {})}
+    return {**rule, "properties": properties, "required": ["channel", *rule.get("required", [])]}
 
 
-def _config(**patterns: str) -> JsonSchema:
-    """Configurations whose `config` has these members, with text that matches the patterns."""
+def _config(optional: JsonSchema | None = None, /, **patterns: str) -> JsonSchema:
+    """Configurations whose `config` has these members, with text that matches the patterns, and perhaps others."""
     members = {name: {"type": "string", "pattern": pattern} for name, pattern in patterns.items()}
-    config = {"type": "object", "properties": members, "required": list(members)}
+    config = {"type": "object", "properties": {**members, **(optional or {})}, "required": list(members)}
     return {"properties": {"config": config}, "required": ["config"]}
 
 
@@ -54,15 +56,25 @@ CONFIGURATION_SCHEMA: JsonSchema = {
         {"not": {**with_members("types"), "anyOf": [with_members("events"), with_members("nodes")]}},
         {"anyOf": [_IS_PRIVATE, {"not": with_members("user")}]},
         {"properties": {"events": {"pattern": _EVENTS_PATTERN}, "nodes": {"pattern": _NODES_PATTERN}}},
-        _for_channel("mail", _config(**{"from": MAIL_ADDRESSES_PATTERN, "to": MAIL_ADDRESSES_PATTERN})),
-        _for_channel("slack", _config(url=WEBHOOK_PATTERN)),
-        _for_channel("webhook", _config(url=ANY_WEBHOOK_PATTERN)),
-        _for_channel("webhook", {"properties": {"config": {"properties": {"secret": {"pattern": SECRET_PATTERN}}}}}),
-        _for_channel("apprise", {"properties": {"config": {"required": ["urls"], "properties": {"urls": _URLS}}}}),
-        _for_channel("eventbridge", _config(bus=BUS_PATTERN)),
-        _for_channel(
-            "app",
-            {"anyOf": [{**_IS_PRIVATE, "not": _HAS_RECIPIENTS}, {"not": _IS_PRIVATE, **_config(to=_USERS_PATTERN)}]},
-        ),
+        {
+            "anyOf": [
+                _for_channel("mail", _config(**{"from": MAIL_ADDRESSES_PATTERN, "to": MAIL_ADDRESSES_PATTERN})),
+                _for_channel("slack", _config(url=WEBHOOK_PATTERN)),
+                _for_channel(
+                    "webhook",
+                    _config({"secret": {"type": "string", "pattern": SECRET_PATTERN}}, url=ANY_WEBHOOK_PATTERN),
+                ),
+                _for_channel(
+                    "apprise",
+                    {
+                        "properties": {"config": {"required": ["urls"], "properties": {"urls": _URLS}}},
+                        "required": ["config"],
+                    },
+                ),
+                _for_channel("eventbridge", _config(bus=BUS_PATTERN)),
+                _for_channel("app", {**_IS_PRIVATE, "not": _HAS_RECIPIENTS}),
+                _for_channel("app", {"not": _IS_PRIVATE, **_config(to=_USERS_PATTERN)}),
+            ]
+        },
     ]
 }
