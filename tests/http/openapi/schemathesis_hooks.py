@@ -33,6 +33,7 @@ UNDESCRIBED_RULES = {
     "exclude each other: at returns one object": "parameters that exclude each other",
     "cursor and brief=yes exclude each other": "parameters that exclude each other",
     "cursor: use the cursor of the previous page": "text that an earlier response contains",
+    "cursor: it is not the cursor of a page": "text that an earlier response contains",
     "cursor: it belongs to another": "text that an earlier response to the same query contains",
     "cursor continues a list of overviews": "a parameter that is valid only with some values of `return`",
     "limit must be positive: overviews": "a negative limit, which is valid only if `return` names events",
