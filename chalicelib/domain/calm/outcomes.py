@@ -8,9 +8,9 @@ from chalicelib.domain.calm.rule import GroupBy
 from chalicelib.domain.events.event import EventFields
 from chalicelib.domain.events.event_type import EventType, join_subtypes
 from chalicelib.domain.events.ids import Id
+from chalicelib.domain.notifications.alert import ALARM_KINDS
 
 Outcome = Literal["failure", "success", "recovery", "other"]
-ALARMS = ("missed", "late", "overdue", "early")
 MAX_GROUP_CHARS = 80
 """Longer names are replaced by their digest, so that the state of an observer is bounded."""
 
@@ -35,7 +35,7 @@ def outcome_of(fields: EventFields) -> Outcome:
             return "success" if str(_data(fields).get("success")) == "1" else "failure"
         case ("job", "clean", _, _) | ("jobset", "cleanJobSet", _) | ("notification", "failed", *_):
             return "failure"
-        case ("job", kind, *_) if kind in ALARMS:
+        case ("job", kind, *_) if kind in ALARM_KINDS:
             return "failure"
         case ("job", "recovered", *_):
             return "recovery"
